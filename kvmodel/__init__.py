@@ -1,0 +1,1 @@
+"""An exact, inspectable model of llama.cpp KV caches."""

@@ -1,0 +1,286 @@
+"""Batches as arrays, the completion of what a caller left out, and the checks before a decode.
+
+Counterpart of `llama_batch_allocr::init` in llama-batch.cpp.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.errors import BatchError, ParamError, check_int
+from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_SEQ
+
+Int32 = NDArray[np.int32]
+PosOf = Callable[[int], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a caller hands to `llama_decode`.
+
+    Attributes:
+        pos: int32 [n], positions; None leaves them to `complete`.
+        seq_id: int32 [n, m], owners of every token in the order given, filled up with -1.
+        n_seq_id: int32 [n], how many of them count.
+        token: int32 [n], serial numbers that the cells will carry, -1 where there is none.
+        embd: the input is embeddings, for which the position rule is laxer.
+    """
+
+    pos: Int32 | None
+    seq_id: Int32
+    n_seq_id: Int32
+    token: Int32
+    embd: bool = False
+
+    @classmethod
+    def from_runs(
+        cls,
+        runs: Iterable[tuple[int, int, Sequence[int]]],
+        *,
+        token: Sequence[int] | Int32 | None = None,
+        embd: bool = False,
+        auto_pos: bool = False,
+    ) -> "Batch":
+        """Build a batch from runs (first position, number of tokens, sequence ids).
+
+        Args:
+            runs: tokens in order; positions inside a run count up.
+            token: serial numbers of all tokens, default -1.
+            embd: the tokens are embeddings.
+            auto_pos: leave the positions to `complete`.
+
+        Raises:
+            ParamError: a count or a position is out of range, or there are too many tokens.
+        """
+        parts = [(int(p), check_int("n", n, 0, MAX_BATCH), tuple(int(s) for s in seqs)) for p, n, seqs in runs]
+        total = check_int("n_tokens", sum(n for _, n, _ in parts), 0, MAX_BATCH)
+        width = max([1, *(len(seqs) for _, _, seqs in parts)])
+        pos = np.empty(total, np.int32)
+        seq_id = np.full((total, width), -1, np.int32)
+        n_seq_id = np.empty(total, np.int32)
+        at = 0
+        for first, n, seqs in parts:
+            if not auto_pos and not 0 <= first <= INT32_MAX - n:
+                raise ParamError("pos", first, f"0 to {INT32_MAX - n}")
+            pos[at : at + n] = np.arange(n) if auto_pos else np.arange(first, first + n)
+            seq_id[at : at + n, : len(seqs)] = _as_int32(seqs)
+            n_seq_id[at : at + n] = len(seqs)
+            at += n
+        serials = np.full(total, -1, np.int32) if token is None else np.asarray(token, np.int32)
+        if len(serials) != total:
+            raise ParamError("token", f"{len(serials)} entries", f"one for each of the {total} tokens")
+        return cls(None if auto_pos else pos, seq_id, n_seq_id, serials, embd)
+
+    def __len__(self) -> int:
+        return len(self.seq_id)
+
+    @property
+    def seq_set(self) -> NDArray[np.uint64]:
+        """Owners of every token as bit sets, uint64 [n]; ids must lie in 0..63."""
+        return seq_sets(self.seq_id, self.n_seq_id)
+
+    @property
+    def runs(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        """The batch as maximal runs (first position, number of tokens, sequence ids)."""
+        return token_runs(self.pos if self.pos is not None else np.arange(len(self), dtype=np.int32), self)
+
+
+@dataclass(frozen=True, eq=False)
+class UBatch:
+    """A part of a batch that is stored and computed in one go (`llama_ubatch`).
+
+    Attributes:
+        idx: int32 [n], which tokens of the batch, in ubatch order.
+        pos, seq_id, n_seq_id, token: as in Batch, [n] and [n, m].
+        equal_seqs: whether it came from an equal-length split.
+        n_seqs, n_seq_tokens: sequence sets and tokens per set; for a plain split n and 1.
+    """
+
+    idx: Int32
+    pos: Int32
+    seq_id: Int32
+    n_seq_id: Int32
+    token: Int32
+    equal_seqs: bool
+    n_seqs: int
+    n_seq_tokens: int
+
+    @classmethod
+    def of(cls, batch: Batch, idx: Int32, n_seqs: int, equal_seqs: bool) -> "UBatch":
+        """Take the tokens `idx` out of a completed batch (`llama_batch_allocr::ubatch_add`)."""
+        if batch.pos is None:
+            raise ParamError("pos", None, "positions; call complete(batch, ...) first")
+        per = len(idx) // n_seqs if n_seqs else 0
+        return cls(
+            idx, batch.pos[idx], batch.seq_id[idx], batch.n_seq_id[idx], batch.token[idx], equal_seqs, n_seqs, per
+        )
+
+    @classmethod
+    def plain(cls, batch: Batch) -> "UBatch":
+        """The whole batch as one plain ubatch, unchecked."""
+        return cls.of(batch, np.arange(len(batch), dtype=np.int32), len(batch), False)
+
+    def __len__(self) -> int:
+        return len(self.pos)
+
+    @property
+    def seq_set(self) -> NDArray[np.uint64]:
+        """Owners of every token as bit sets, uint64 [n]."""
+        return seq_sets(self.seq_id, self.n_seq_id)
+
+    @property
+    def first_seq(self) -> Int32:
+        """The first sequence id of every token, int32 [n]: the one the mask asks for."""
+        return self.seq_id[:, 0]
+
+    @property
+    def n_seqs_unq(self) -> int:
+        """Number of different sequence ids in the ubatch."""
+        return len(np.unique(self.seq_id[self.seq_id >= 0]))
+
+    @property
+    def runs(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        """The ubatch as maximal runs (first position, number of tokens, sequence ids)."""
+        return token_runs(self.pos, self)
+
+
+def complete(batch: Batch, seq_pos_max: PosOf | None) -> Batch:
+    """Fill in what the caller left out: each sequence continues after its newest position.
+
+    Args:
+        batch: changes nothing in it.
+        seq_pos_max: newest position of a sequence in the cache, None where there is no memory.
+
+    Raises:
+        BatchError: kind `empty` or `bad_seq_id`.
+    """
+    if not len(batch):
+        raise BatchError("empty", "the batch has no tokens; at least 1 is needed")
+    _check_seq_ids(batch)
+    if batch.pos is not None:
+        return batch
+    return Batch(_continued(batch, seq_pos_max), batch.seq_id, batch.n_seq_id, batch.token, batch.embd)
+
+
+def check(batch: Batch, seq_pos_min: PosOf | None, seq_pos_max: PosOf | None) -> None:
+    """Refuse a completed batch that does not continue the cache, in upstream's order.
+
+    Per sequence, ascending: `not_consecutive`, then `gap`; after all of them `coupled_diverged`. Upstream's two
+    further checks can never fire (quirk dead-batch-checks) and have no counterpart here.
+
+    Raises:
+        BatchError: the first refusal found.
+    """
+    assert batch.pos is not None
+    for seq in np.unique(batch.seq_id[batch.seq_id >= 0]).tolist():
+        pos = batch.pos[(batch.seq_id == seq).any(axis=1)]
+        _check_sequence(seq, np.unique(pos), seq_pos_max(seq) if seq_pos_max else -1, batch.embd)
+    if seq_pos_min and seq_pos_max:
+        _check_coupled(batch, seq_pos_min, seq_pos_max)
+
+
+def _check_seq_ids(batch: Batch) -> None:
+    counted = np.arange(batch.seq_id.shape[1]) < batch.n_seq_id[:, None]
+    bad = counted & ((batch.seq_id < 0) | (batch.seq_id >= MAX_SEQ))
+    if bad.any():
+        i, j = (int(x) for x in np.argwhere(bad)[0])
+        seq = int(batch.seq_id[i, j])
+        raise BatchError(
+            "bad_seq_id", f"seq_id[{i}][{j}] is {seq}; sequence ids go from 0 to {MAX_SEQ - 1}", seq=seq
+        )
+    if (batch.n_seq_id == 0).any():
+        i = int(np.argmin(batch.n_seq_id))
+        raise BatchError("bad_seq_id", f"token {i} has no sequence id; at least one from 0 to {MAX_SEQ - 1} is needed")
+
+
+def _continued(batch: Batch, seq_pos_max: PosOf | None) -> Int32:
+    """Positions token after token: a token takes its first sequence's next one and moves all its sequences on."""
+    next_pos = [(seq_pos_max(seq) + 1) if seq_pos_max else 0 for seq in range(MAX_SEQ)]
+    pos = np.empty(len(batch), np.int32)
+    for at, n, seqs in _owner_runs(batch):
+        start = next_pos[seqs[0]]
+        pos[at : at + n] = np.arange(start, start + n)
+        for seq in seqs:
+            next_pos[seq] = start + n
+    return pos
+
+
+def _check_sequence(seq: int, pos: Int32, stored: int, embd: bool) -> None:
+    start, end = int(pos[0]), int(pos[-1])
+    if stored >= 0 and start != stored + 1 and not (embd and start == stored):
+        rule = "Y = X + 1" if not embd else "Y = X or Y = X + 1 for embeddings"
+        raise BatchError(
+            "not_consecutive",
+            f"sequence {seq} starts at position Y = {start} in the batch, but the last position in the cache"
+            f" is X = {stored}; needed: {rule}",
+            seq=seq,
+            stored=stored,
+            start=start,
+        )
+    if end - start + 1 > len(pos):
+        missing = int(np.setdiff1d(np.arange(start, min(end, start + len(pos)) + 1), pos)[0])
+        raise BatchError(
+            "gap",
+            f"sequence {seq} goes from position {start} to {end} in the batch, but leaves out {missing};"
+            " needed: every position in between",
+            seq=seq,
+            start=start,
+        )
+
+
+def _check_coupled(batch: Batch, seq_pos_min: PosOf, seq_pos_max: PosOf) -> None:
+    """Sequences that share a token must span the same positions in the cache."""
+    first = np.broadcast_to(batch.seq_id[:, :1], batch.seq_id.shape)
+    joined = batch.seq_id[:, 1:] >= 0
+    pairs = np.unique(np.stack([batch.seq_id[:, 1:][joined], first[:, 1:][joined]], axis=1), axis=0)
+    for s0, s1 in pairs.tolist():
+        span0, span1 = ((seq_pos_min(s), seq_pos_max(s)) for s in (s0, s1))
+        if span0 != span1:
+            raise BatchError(
+                "coupled_diverged",
+                f"sequence {s0} shares a token with sequence {s1}, but in the cache they span {_span(span0)}"
+                f" and {_span(span1)}; needed: equal spans",
+                seq=s0,
+            )
+
+
+def _span(span: tuple[int, int]) -> str:
+    return "no positions" if span[0] < 0 else f"positions {span[0]} to {span[1]}"
+
+
+def seq_sets(seq_id: Int32, n_seq_id: Int32) -> NDArray[np.uint64]:
+    """Bit sets uint64 [n] of padded id lists int32 [n, m]."""
+    counted = np.arange(seq_id.shape[1]) < n_seq_id[:, None]
+    bits = np.uint64(1) << np.where(counted, seq_id, 0).astype(np.uint64)
+    return np.bitwise_or.reduce(np.where(counted, bits, np.uint64(0)), axis=1)
+
+
+def token_runs(pos: Int32, owners: Any) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Maximal runs of counting positions and one id list."""
+    runs = []
+    for at, n, seqs in _owner_runs(owners):
+        part = pos[at : at + n]
+        cuts = np.flatnonzero(np.diff(part) != 1) + 1
+        runs += [(int(piece[0]), len(piece), seqs) for piece in np.split(part, cuts)]
+    return runs
+
+
+def _owner_runs(owners: Any) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Runs (first token, number of tokens, ids) of equal id lists."""
+    n = len(owners.seq_id)
+    if not n:
+        return []
+    same = (owners.seq_id[1:] == owners.seq_id[:-1]).all(axis=1) & (owners.n_seq_id[1:] == owners.n_seq_id[:-1])
+    begins = [0, *(np.flatnonzero(~same) + 1).tolist()]
+    ends = [*begins[1:], n]
+    return [
+        (b, e - b, tuple(owners.seq_id[b, : owners.n_seq_id[b]].tolist())) for b, e in zip(begins, ends, strict=True)
+    ]
+
+
+def _as_int32(ids: Sequence[int]) -> list[int]:
+    """Ids clamped into int32, so that an absurd one is refused by the check and not by the array."""
+    return [max(-INT32_MAX, min(INT32_MAX, i)) for i in ids]

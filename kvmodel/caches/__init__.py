@@ -1,0 +1,1 @@
+"""The caches: one file each, one contract."""

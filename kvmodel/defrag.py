@@ -1,0 +1,114 @@
+"""Where each cell goes in a defragmentation: a pure function from cells to a plan.
+
+Counterpart of `llama_kv_cache_unified::defrag_prepare`; the older cache plans the same way.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.errors import CacheAbort
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class DefragPlan:
+    """Moves that fill the holes from the end of the cache.
+
+    Attributes:
+        ids: int64 [n], cell i moves to ids[i]; ids[i] = i or ids[i] = n means that it stays. Empty if nothing moves.
+        moves: int64 [m, 3], maximal blocks (source, destination, length) in order of the source.
+        n_moves: block moves counted against the budget.
+        max_moves: the budget, 0 for none (quirk defrag-zero-budget).
+        n_holes: empty cells that a full compaction would fill.
+    """
+
+    ids: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    n_moves: int
+    max_moves: int
+    n_holes: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing moves."""
+        return not len(self.ids)
+
+    @property
+    def src(self) -> Index:
+        """Cells that move."""
+        return np.flatnonzero(self._moving)
+
+    @property
+    def dst(self) -> Index:
+        """Where the cells of `src` go."""
+        return self.ids[self._moving].astype(np.intp)
+
+    @property
+    def _moving(self) -> NDArray[np.bool_]:
+        return (self.ids != len(self.ids)) & (self.ids != np.arange(len(self.ids)))
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the budget ended the plan before every hole was filled."""
+        return len(self.src) < self.n_holes
+
+
+def move_budget(n_max_nodes: int, n_layer: int) -> int:
+    """Block moves that fit into a graph of `n_max_nodes` nodes, in upstream's unsigned arithmetic.
+
+    Six nodes a move and layer: source view, destination view and copy, for K and for V.
+
+    Raises:
+        CacheAbort: the cache holds no layer; upstream divides by zero.
+    """
+    if not n_layer:
+        raise CacheAbort("defrag of a cache that holds no layers: upstream divides by zero and ends its process")
+    return (n_max_nodes - 2 * n_layer) % 2**32 // (6 * n_layer)
+
+
+def plan_defrag(filled: NDArray[np.bool_], max_moves: int) -> DefragPlan:
+    """Fill every hole below the number of used cells with the last cells, block by block.
+
+    A hole takes the last cells not yet taken, as many as it is long, in ascending order. Each maximal block of
+    neighbours is one move.
+
+    Args:
+        filled: bool [used_max_p1], which cells are in use.
+        max_moves: budget; the plan ends after that many blocks. 0 never ends it.
+    """
+    n_kv, n_used = len(filled), int(np.count_nonzero(filled))
+    holes = np.flatnonzero(~filled[:n_used])
+    if not len(holes):
+        return DefragPlan(np.empty(0, np.int64), np.empty((0, 3), np.int64), 0, max_moves, 0)
+    hole_of = np.cumsum(np.concatenate([[True], np.diff(holes) != 1])) - 1
+    sources = _sources(np.flatnonzero(filled[n_used:]) + n_used, np.bincount(hole_of))
+    block = np.cumsum(np.concatenate([[True], (np.diff(sources) != 1) | (np.diff(hole_of) != 0)]))
+    kept = block <= max_moves if max_moves else np.ones(len(block), np.bool_)
+    n_moves = int(block[kept][-1])
+    ended = max_moves and n_moves == max_moves
+    reach = int(holes[hole_of == hole_of[kept][-1]][0]) if ended else n_used
+    ids = np.full(n_kv, n_kv, np.int64)
+    stays = np.flatnonzero(filled[:reach])
+    ids[stays] = stays
+    ids[sources[kept]] = holes[kept]
+    return DefragPlan(ids, _blocks(ids), n_moves, max_moves, len(holes))
+
+
+def _sources(cells: Index, hole_lengths: NDArray[np.intp]) -> Index:
+    """The cell that fills each hole cell: holes take chunks from the end of `cells`, each chunk ascending."""
+    taken = np.cumsum(hole_lengths)
+    chunk_start = len(cells) - taken
+    within = np.arange(len(cells)) - np.repeat(taken - hole_lengths, hole_lengths)
+    return cells[np.repeat(chunk_start, hole_lengths) + within]
+
+
+def _blocks(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Maximal blocks (source, destination, length) in which source and destination count up together."""
+    src = np.flatnonzero((ids != len(ids)) & (ids != np.arange(len(ids))))
+    dst = ids[src]
+    begins = np.flatnonzero(np.concatenate([[True], (np.diff(src) != 1) | (np.diff(dst) != 1)]))
+    lengths = np.diff(np.append(begins, len(src)))
+    return np.stack([src[begins], dst[begins], lengths], axis=1)

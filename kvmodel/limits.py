@@ -1,0 +1,28 @@
+"""Every bound of the project in one place, each with its reason.
+
+Sizes are checked against these before memory is taken.
+"""
+
+MAX_SEQ = 64
+"""Sequences a cell can belong to: upstream's LLAMA_MAX_SEQ, and the width of one uint64 set."""
+
+MAX_CELLS = 1_048_576
+"""Cells of one cache: a million cells is a context larger than any shipped model's."""
+
+MAX_OPS = 10_000
+"""Operations of one scenario: a played timeline of that length still fits in memory as deltas."""
+
+MAX_BATCH = 65_536
+"""Tokens of one batch: llama-server's largest useful batch, and a bound on what a form can ask for."""
+
+MAX_LAYERS = 1_024
+"""Layers of one model: several times the deepest known one."""
+
+MAX_MASK_BYTES = 1 << 30
+"""Bytes of one mask in any element type: 512 queries over 131,072 cells in float32 take a quarter of it."""
+
+MAX_SCENARIO_BYTES = 4 << 20
+"""Bytes of a scenario document: 10,000 operations with their texts stay below it."""
+
+INT32_MAX = 2**31 - 1
+"""The largest position; upstream's stand-in for an open end of a range."""

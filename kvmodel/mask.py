@@ -1,0 +1,167 @@
+"""Which query sees which cell, and why not; ALiBi distances; relative position buckets.
+
+Counterpart of `set_input_kq_mask`, `is_masked_swa` and `set_input_pos_bucket` in llama-kv-cache-unified.cpp. The
+functions take plain arrays, so a stored snapshot serves as well as a live cache.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.cells import EMPTY, seq_bit
+from kvmodel.errors import ParamError
+from kvmodel.limits import INT32_MAX, MAX_MASK_BYTES
+from kvmodel.types import SWAType, pad
+
+Int32 = NDArray[np.int32]
+Seqs = NDArray[np.uint64]
+
+KQ_MASK_PAD = 64
+"""Mask rows are padded to a multiple of this (GGML_KQ_MASK_PAD)."""
+
+MAX_DISTANCE = 128
+"""Distance from which on all positions share the last bucket (llama_relative_position_bucket)."""
+
+HIDDEN = np.float32(-np.inf)
+
+
+class MaskReason(IntEnum):
+    """Why a query does not see a cell; the first rule that hides it, in upstream's order."""
+
+    VISIBLE = 0
+    EMPTY = 1
+    OTHER_SEQ = 2
+    FUTURE = 3
+    OUTSIDE = 4
+    PADDING = 5
+
+
+def masked_swa(p0: Int32, p1: int | Int32, swa_type: SWAType, n_swa: int) -> NDArray[np.bool_]:
+    """Whether the window hides positions `p0` from a query at `p1` (broadcasting; `is_masked_swa`)."""
+    if swa_type is SWAType.STANDARD:
+        return np.asarray(p1 - p0.astype(np.int64) >= n_swa)
+    if swa_type is SWAType.CHUNKED:
+        return np.asarray(p0 < p1 // n_swa * n_swa)
+    return np.zeros(np.broadcast_shapes(np.shape(p0), np.shape(p1)), np.bool_)
+
+
+def _first_visible(p1: Int32, swa_type: SWAType, n_swa: int) -> NDArray[np.int64]:
+    """Smallest position that the window shows to each query, int64 [n]."""
+    if swa_type is SWAType.STANDARD:
+        return np.maximum(p1.astype(np.int64) - n_swa + 1, 0)
+    if swa_type is SWAType.CHUNKED:
+        return p1.astype(np.int64) // n_swa * n_swa
+    return np.zeros(len(p1), np.int64)
+
+
+def _check_size(n_rows: int, n_kv: int, itemsize: int) -> None:
+    if n_rows * n_kv * itemsize > MAX_MASK_BYTES:
+        raise ParamError("mask", f"{n_rows} x {n_kv}", f"at most {MAX_MASK_BYTES} bytes")
+
+
+def kq_mask(
+    pos: Int32,
+    seqs: Seqs,
+    query_pos: Int32,
+    query_seq: Int32,
+    *,
+    causal: bool = True,
+    swa_type: SWAType = SWAType.NONE,
+    n_swa: int = 0,
+    use_alibi: bool = False,
+) -> NDArray[np.float32]:
+    """The additive attention mask of one ubatch.
+
+    Args:
+        pos, seqs: the first n_kv cells.
+        query_pos, query_seq: int32 [n], position and first sequence of every token.
+        causal: hide later positions.
+        use_alibi: visible entries are minus the distance of the positions instead of 0.
+
+    Returns:
+        float32 [n rounded up to 64, n_kv]: 0 (or the distance) where visible, -inf elsewhere and in padding rows.
+    """
+    n, n_kv = len(query_pos), len(pos)
+    rows = pad(n, KQ_MASK_PAD)
+    _check_size(rows, n_kv, 4)
+    mask = np.empty((rows, n_kv), np.float32)
+    low = _first_visible(query_pos, swa_type, n_swa)
+    high = query_pos.astype(np.int64) if causal else np.full(n, INT32_MAX, np.int64)
+    for seq in np.unique(query_seq).tolist():
+        members = _positions_of(pos, seqs, seq)
+        for i in np.flatnonzero(query_seq == seq).tolist():
+            visible = _in_range(members, int(low[i]), int(high[i]))
+            shown = -np.abs(pos - query_pos[i]).astype(np.float32) if use_alibi else np.float32(0)
+            mask[i] = np.where(visible, shown, HIDDEN)
+    mask[n:] = HIDDEN
+    return mask
+
+
+def _positions_of(pos: Int32, seqs: Seqs, seq: int) -> Int32:
+    """Positions of the cells that `seq` owns, -1 elsewhere."""
+    if seq < 0:
+        return np.full(len(pos), EMPTY, np.int32)
+    return np.where((seqs & seq_bit(seq)) != 0, pos, EMPTY)
+
+
+def _in_range(pos: Int32, low: int, high: int) -> NDArray[np.bool_]:
+    """low <= pos <= high in one comparison: the difference wraps to a large value when pos is below low."""
+    if high < low:
+        return np.zeros(len(pos), np.bool_)
+    return np.asarray((pos - np.int32(low)).view(np.uint32) <= np.uint32(high - low))
+
+
+def mask_reasons(
+    pos: Int32,
+    seqs: Seqs,
+    query_pos: Int32,
+    query_seq: Int32,
+    *,
+    causal: bool = True,
+    swa_type: SWAType = SWAType.NONE,
+    n_swa: int = 0,
+    padding: bool = False,
+) -> NDArray[np.uint8]:
+    """For every query and cell the MaskReason code.
+
+    Args:
+        pos, seqs, query_pos, query_seq, causal, swa_type, n_swa: as in `kq_mask`.
+        padding: append the padding rows up to a multiple of 64.
+
+    Returns:
+        uint8 [n, n_kv], or [n rounded up to 64, n_kv] with `padding`.
+    """
+    n, n_kv = len(query_pos), len(pos)
+    rows = pad(n, KQ_MASK_PAD) if padding else n
+    _check_size(rows, n_kv, 1)
+    reasons = np.full((rows, n_kv), MaskReason.PADDING, np.uint8)
+    low = _first_visible(query_pos, swa_type, n_swa)
+    for i, seq in enumerate(query_seq.tolist()):
+        row = reasons[i]
+        row[:] = MaskReason.VISIBLE
+        np.putmask(row, pos < low[i], np.uint8(MaskReason.OUTSIDE))
+        if causal:
+            np.putmask(row, pos > query_pos[i], np.uint8(MaskReason.FUTURE))
+        np.putmask(row, _positions_of(pos, seqs, seq) == EMPTY, np.uint8(MaskReason.OTHER_SEQ))
+        np.putmask(row, pos == EMPTY, np.uint8(MaskReason.EMPTY))
+    return reasons
+
+
+def pos_buckets(pos: Int32, query_pos: Int32, n_buckets: int) -> Int32:
+    """Relative position buckets, one-directional, int32 [n, n_kv]; an empty cell counts as position -1.
+
+    Near distances have a bucket each, far ones share buckets on a logarithmic scale up to MAX_DISTANCE.
+
+    Raises:
+        ParamError: fewer than 2 buckets.
+    """
+    if n_buckets < 2:
+        raise ParamError("n_rel_attn_bkts", n_buckets, "at least 2 to compute buckets")
+    _check_size(len(query_pos), len(pos), 8)
+    exact = n_buckets // 2
+    distance = -np.minimum(pos[None, :] - query_pos[:, None], 0)
+    ratio = (np.maximum(distance, 1) / exact).astype(np.float32).astype(np.float64)
+    scaled = np.log(ratio).astype(np.float32) * np.float32(n_buckets - exact)
+    far = np.floor((exact + scaled / np.log(MAX_DISTANCE / exact)).astype(np.float32))
+    return np.where(distance < exact, distance, np.minimum(far, n_buckets - 1)).astype(np.int32)
