@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kvmodel.batch import UBatch
 from kvmodel.defrag import DefragPlan
 from kvmodel.slots import SlotSearch
 
@@ -99,7 +100,7 @@ class UBatchStored(Event):
     ubatch: int
     begin: int
     end: int
-    runs: tuple[tuple[int, int, tuple[int, ...]], ...]
+    stored: UBatch
     head_before: int
     head: int
     n_kv_before: int

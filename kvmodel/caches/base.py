@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kvmodel.batch import Batch, UBatch
 from kvmodel.defrag import DefragPlan
 from kvmodel.limits import INT32_MAX
-from kvmodel.slots import SlotSearch
+from kvmodel.types import CacheParams
 
 
 class MemoryStatus(StrEnum):
@@ -81,8 +81,53 @@ class PreparedUpdate:
         return MemoryStatus.SUCCESS if due else MemoryStatus.NO_UPDATE
 
 
+class Part(Protocol):
+    """One set of cells as it can be looked at: a cache, or one half of a pair.
+
+    Attributes:
+        name: `kv`, `base` or `swa`.
+        params: what it was made of.
+    """
+
+    name: str
+    params: CacheParams
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The live arrays by name, one entry a cell. Read only for the caller."""
+        ...
+
+    @property
+    def counters(self) -> dict[str, int | float | bool]:
+        """The figures beside the cells."""
+        ...
+
+    def seq_pos_min(self, seq: int) -> int:
+        """Smallest position of `seq`, -1 if none."""
+        ...
+
+    def seq_pos_max(self, seq: int) -> int:
+        """Largest position of `seq`, -1 if none."""
+        ...
+
+    @property
+    def size_k_bytes(self) -> int:
+        """Bytes of all K tensors."""
+        ...
+
+    @property
+    def size_v_bytes(self) -> int:
+        """Bytes of all V tensors."""
+        ...
+
+
 class Cache(Protocol):
     """What every cache can do (`llama_memory_i`). Calls marked "mutates" change cells or head."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The sets of cells inside."""
+        ...
 
     def seq_pos_min(self, seq: int) -> int:
         """Smallest position of `seq`, -1 if none."""
@@ -142,14 +187,3 @@ def pos_range(p0: int, p1: int) -> tuple[int, int]:
     """The range as upstream reads it: a negative start is 0, a negative end is open."""
     return max(p0, 0), (INT32_MAX if p1 < 0 else p1)
 
-
-__all__ = [
-    "Cache",
-    "MemoryStatus",
-    "Placed",
-    "PreparedBatch",
-    "PreparedUpdate",
-    "SlotSearch",
-    "UpdateInfo",
-    "pos_range",
-]

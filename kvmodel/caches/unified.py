@@ -55,6 +55,29 @@ class UnifiedCache(UnifiedEdits):
         self.name = name
 
     @property
+    def parts(self) -> tuple["UnifiedCache"]:
+        """The caches to show: this one."""
+        return (self,)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.int32] | NDArray[np.uint64]]:
+        """The live arrays by name, one entry a cell: pos, shift, seqs, token."""
+        cells = self.cells
+        return {"pos": cells.pos, "shift": cells.shift, "seqs": cells.seqs, "token": cells.token}
+
+    @property
+    def counters(self) -> dict[str, int | float | bool]:
+        """The figures beside the cells: head, used, used_max_p1, n_kv, has_shift, fragmentation."""
+        return {
+            "head": self.head,
+            "used": self.cells.used,
+            "used_max_p1": self.cells.used_max_p1,
+            "n_kv": self.n_kv,
+            "has_shift": self.has_shift,
+            "fragmentation": float(self.fragmentation),
+        }
+
+    @property
     def size(self) -> int:
         """Number of cells."""
         return self.params.kv_size
@@ -157,7 +180,7 @@ class UnifiedCache(UnifiedEdits):
                     ubatch=number,
                     begin=begin,
                     end=self.head,
-                    runs=tuple(ubatch.runs),
+                    stored=ubatch,
                     head_before=head_before,
                     head=self.head,
                     n_kv_before=n_kv_before,

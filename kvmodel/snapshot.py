@@ -1,0 +1,149 @@
+"""What can be looked at: read-only state of every cells array at one moment, and the deltas between moments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.caches.base import Part
+from kvmodel.limits import MAX_SEQ
+from kvmodel.types import CacheParams
+
+Arrays = Mapping[str, NDArray[Any]]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class PartSnapshot:
+    """One set of cells at one moment; arrays are read-only.
+
+    Attributes:
+        name: `kv`, `base` or `swa`.
+        params: what the cache was made of.
+        arrays: one entry a cell: pos, shift, seqs, token (and what other caches add).
+        counters: head, used, used_max_p1, n_kv, has_shift, fragmentation (and what other caches add).
+        spans: int32 [64, 2], smallest and largest position of every sequence, -1 for none.
+        size_k_bytes, size_v_bytes: bytes of all K and all V tensors.
+    """
+
+    name: str
+    params: CacheParams
+    arrays: Arrays
+    counters: Mapping[str, int | float | bool]
+    spans: NDArray[np.int32]
+    size_k_bytes: int
+    size_v_bytes: int
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.params.kv_size
+
+    @property
+    def pos(self) -> NDArray[np.int32]:
+        """Position of every cell, -1 for empty, int32 [n]."""
+        return self.arrays["pos"]
+
+    @property
+    def shift(self) -> NDArray[np.int32]:
+        """Pending shift of every cell, int32 [n]."""
+        return self.arrays["shift"]
+
+    @property
+    def seqs(self) -> NDArray[np.uint64]:
+        """Owners of every cell as bit sets, uint64 [n]."""
+        return self.arrays["seqs"]
+
+    @property
+    def token(self) -> NDArray[np.int32]:
+        """Serial number of the token every cell holds, -1 for none, int32 [n]."""
+        return self.arrays["token"]
+
+    @property
+    def head(self) -> int:
+        """Cell at which the next search starts."""
+        return int(self.counters["head"])
+
+    @property
+    def used(self) -> int:
+        """Number of non-empty cells."""
+        return int(self.counters["used"])
+
+    @property
+    def n_kv(self) -> int:
+        """Leading cells that attention looks at."""
+        return int(self.counters["n_kv"])
+
+    def owners(self, cell: int) -> tuple[int, ...]:
+        """Sequences of one cell, ascending."""
+        bits = int(self.seqs[cell])
+        return tuple(s for s in range(MAX_SEQ) if bits >> s & 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Delta:
+    """What changed in one set of cells.
+
+    Attributes:
+        cells: intp [k], indices of the changed cells, ascending.
+        before, after: the old and new values of every array at those cells, [k] each.
+    """
+
+    cells: Index
+    before: Arrays
+    after: Arrays
+
+
+@dataclass(frozen=True, eq=False)
+class PartMoment:
+    """The figures of one set of cells after a frame, and the delta that led to it."""
+
+    delta: Delta
+    counters: Mapping[str, int | float | bool]
+    spans: NDArray[np.int32]
+
+
+def copy_arrays(arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Writable copies of every array."""
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+def frozen(arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """Read-only copies of every array."""
+    copies = copy_arrays(arrays)
+    for array in copies.values():
+        array.flags.writeable = False
+    return copies
+
+
+def difference(before: Arrays, now: Arrays) -> Delta:
+    """The cells in which any array differs, with old and new values."""
+    changed = np.zeros(len(next(iter(now.values()))), np.bool_)
+    for name, array in now.items():
+        changed |= array != before[name]
+    cells = np.flatnonzero(changed)
+    return Delta(
+        cells,
+        {name: array[cells] for name, array in before.items()},
+        {name: array[cells] for name, array in now.items()},
+    )
+
+
+def spans_of(part: Part) -> NDArray[np.int32]:
+    """Smallest and largest position of every sequence of a live cache, int32 [64, 2]."""
+    return np.array([(part.seq_pos_min(s), part.seq_pos_max(s)) for s in range(MAX_SEQ)], np.int32)
+
+
+def snapshot(part: Part) -> PartSnapshot:
+    """A live cache as it is now."""
+    return PartSnapshot(
+        part.name,
+        part.params,
+        frozen(part.arrays),
+        dict(part.counters),
+        spans_of(part),
+        part.size_k_bytes,
+        part.size_v_bytes,
+    )

@@ -1,0 +1,180 @@
+"""A played scenario: frames with events and deltas, and a cursor that moves through them both ways.
+
+A frame is a moment at which something lasting happened: a ubatch stored, an edit made, a shift applied, cells moved.
+An operation ends with its last frame, so stepping by operation and stepping inside one use the same list.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.batch import UBatch
+from kvmodel.events import Event
+from kvmodel.scenario import Scenario
+from kvmodel.snapshot import Delta, PartMoment, PartSnapshot, copy_arrays, frozen
+
+@dataclass(frozen=True)
+class Token:
+    """A token of the scenario: which operation brought it, its place in the batch, its text (may be empty)."""
+
+    op: int
+    index: int
+    text: str
+
+
+@dataclass(frozen=True)
+class OpResult:
+    """What an operation gave back.
+
+    Attributes:
+        ret: return code of a decode, bool of `seq_rm` and `update`, None otherwise.
+        error: why the operation could not be carried out, empty if it could. The timeline ends there.
+        message: why a decode was refused, empty otherwise.
+    """
+
+    ret: int | bool | None = None
+    error: str = ""
+    message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the operation did not do what it was asked for."""
+        return bool(self.error) or self.ret is False or (self.ret is not True and self.ret not in (None, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One moment.
+
+    Attributes:
+        op: index of the operation, -1 for the empty cache at the start.
+        events: what happened since the frame before, in order.
+        parts: figures and delta of every set of cells.
+        ubatch: the tokens stored in this frame, None if none were.
+    """
+
+    op: int
+    events: tuple[Event, ...]
+    parts: dict[str, PartMoment]
+    ubatch: UBatch | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Every set of cells after one frame, by name; `frame` is its number."""
+
+    frame: int
+    parts: dict[str, PartSnapshot]
+
+    @property
+    def first(self) -> PartSnapshot:
+        """The only set of cells, or the first of several."""
+        return next(iter(self.parts.values()))
+
+
+@dataclass(eq=False)
+class Timeline:
+    """A played scenario. Nothing changes in it after `play`.
+
+    Attributes:
+        scenario: what was played.
+        frames: frame 0 is the empty cache.
+        op_frames: for every operation played, its last frame; one entry less than `steps`.
+        results: what each operation gave back.
+        tokens: tokens by serial number, which cells carry.
+        start: the empty caches.
+    """
+
+    scenario: Scenario
+    start: dict[str, PartSnapshot]
+    frames: list[Frame] = field(default_factory=list)
+    op_frames: list[int] = field(default_factory=list)
+    results: list[OpResult] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps by operation; step 0 is the empty cache."""
+        return len(self.op_frames) + 1
+
+    def frame_of(self, step: int) -> int:
+        """The last frame of a step."""
+        return self.op_frames[step - 1] if step else 0
+
+    def frames_of(self, step: int) -> range:
+        """All frames of a step."""
+        return range(self.frame_of(step - 1) + 1, self.frame_of(step) + 1) if step else range(1)
+
+    def events_of(self, step: int) -> tuple[Event, ...]:
+        """Everything that happened in a step, in order."""
+        return tuple(event for i in self.frames_of(step) for event in self.frames[i].events)
+
+    def changed(self, first: int, last: int, name: str) -> NDArray[np.intp]:
+        """Cells of one part that differ between the moments before frame `first` and after frame `last`."""
+        hit = [self.frames[i].parts[name].delta.cells for i in range(first, last + 1)]
+        return np.unique(np.concatenate(hit)) if hit else np.empty(0, np.intp)
+
+    def history(self, cell: int, name: str) -> Iterator[int]:
+        """Frames in which a cell changed, in order."""
+        for i, frame in enumerate(self.frames):
+            cells = frame.parts[name].delta.cells
+            at = int(np.searchsorted(cells, cell))
+            if at < len(cells) and cells[at] == cell:
+                yield i
+
+    def series(self, counter: str, name: str) -> NDArray[np.float64]:
+        """One counter of a part after every step, float64 [n_steps]."""
+        frames = (self.frames[self.frame_of(step)] for step in range(self.n_steps))
+        return np.array([frame.parts[name].counters[counter] for frame in frames], np.float64)
+
+    def cursor(self) -> "Cursor":
+        """A cursor of one's own, at frame 0."""
+        return Cursor(self)
+
+
+class Cursor:
+    """A place in a timeline; moving costs what changed on the way.
+
+    Attributes:
+        timeline: shared and read only.
+        frame: number of the current frame.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.frame = 0
+        self._now = {name: copy_arrays(part.arrays) for name, part in timeline.start.items()}
+
+    def seek(self, frame: int) -> Snapshot:
+        """Go to a frame, forward or back, and look. Numbers outside are clamped."""
+        frame = max(0, min(frame, len(self.timeline.frames) - 1))
+        for i in range(self.frame + 1, frame + 1):
+            self._apply(i, lambda delta: delta.after)
+        for i in range(self.frame, frame, -1):
+            self._apply(i, lambda delta: delta.before)
+        self.frame = frame
+        return self.snapshot()
+
+    def _apply(self, frame: int, side: Callable[[Delta], Any]) -> None:
+        for name, moment in self.timeline.frames[frame].parts.items():
+            for array, values in side(moment.delta).items():
+                self._now[name][array][moment.delta.cells] = values
+
+    def snapshot(self) -> Snapshot:
+        """The state at the current frame, read only."""
+        parts = {}
+        for name, moment in self.timeline.frames[self.frame].parts.items():
+            start = self.timeline.start[name]
+            parts[name] = PartSnapshot(
+                name,
+                start.params,
+                frozen(self._now[name]),
+                moment.counters,
+                moment.spans,
+                start.size_k_bytes,
+                start.size_v_bytes,
+            )
+        return Snapshot(self.frame, parts)
