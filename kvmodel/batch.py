@@ -255,7 +255,8 @@ def seq_sets(seq_id: Int32, n_seq_id: Int32) -> NDArray[np.uint64]:
     """Bit sets uint64 [n] of padded id lists int32 [n, m]."""
     counted = np.arange(seq_id.shape[1]) < n_seq_id[:, None]
     bits = np.uint64(1) << np.where(counted, seq_id, 0).astype(np.uint64)
-    return np.bitwise_or.reduce(np.where(counted, bits, np.uint64(0)), axis=1)
+    sets: NDArray[np.uint64] = np.bitwise_or.reduce(np.where(counted, bits, np.uint64(0)), axis=1)
+    return sets
 
 
 def token_runs(pos: Int32, owners: Any) -> list[tuple[int, int, tuple[int, ...]]]:

@@ -48,7 +48,8 @@ class DefragPlan:
 
     @property
     def _moving(self) -> NDArray[np.bool_]:
-        return (self.ids != len(self.ids)) & (self.ids != np.arange(len(self.ids)))
+        moving: NDArray[np.bool_] = (self.ids != len(self.ids)) & (self.ids != np.arange(len(self.ids)))
+        return moving
 
     @property
     def truncated(self) -> bool:
@@ -102,7 +103,8 @@ def _sources(cells: Index, hole_lengths: NDArray[np.intp]) -> Index:
     taken = np.cumsum(hole_lengths)
     chunk_start = len(cells) - taken
     within = np.arange(len(cells)) - np.repeat(taken - hole_lengths, hole_lengths)
-    return cells[np.repeat(chunk_start, hole_lengths) + within]
+    sources: Index = cells[np.repeat(chunk_start, hole_lengths) + within]
+    return sources
 
 
 def _blocks(ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -164,4 +164,5 @@ def pos_buckets(pos: Int32, query_pos: Int32, n_buckets: int) -> Int32:
     ratio = (np.maximum(distance, 1) / exact).astype(np.float32).astype(np.float64)
     scaled = np.log(ratio).astype(np.float32) * np.float32(n_buckets - exact)
     far = np.floor((exact + scaled / np.log(MAX_DISTANCE / exact)).astype(np.float32))
-    return np.where(distance < exact, distance, np.minimum(far, n_buckets - 1)).astype(np.int32)
+    buckets: Int32 = np.where(distance < exact, distance, np.minimum(far, n_buckets - 1)).astype(np.int32)
+    return buckets

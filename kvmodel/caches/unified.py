@@ -7,37 +7,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import MemoryStatus, Placed, PreparedBatch, PreparedUpdate, UpdateInfo
+from kvmodel.caches.base import MemoryStatus, Placed, PreparedBatch
+from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.caches.unified_edits import UnifiedEdits
+from kvmodel.caches.unified_update import UnifiedUpdates
 from kvmodel.cells import EMPTY, Cells, SavedCells
-from kvmodel.defrag import DefragPlan, move_budget, plan_defrag
-from kvmodel.errors import ParamError, check_int
+from kvmodel.errors import check_int
 from kvmodel.events import (
     BatchSplit,
     CellsOverwritten,
-    DefragApplied,
-    DefragDecided,
-    DefragPlanned,
     Emit,
-    NoUpdate,
     PositionsPurged,
     PrepareFailed,
     QuirkSeen,
-    ShiftApplied,
     SlotSearched,
     UBatchStored,
     silent,
 )
-from kvmodel.ggml import TENSOR_ALIGNMENT
 from kvmodel.slots import SlotSearch, find_slot
 from kvmodel.split import split_simple
 from kvmodel.types import CacheParams, pad
 
-SMALL_CONTEXT = 2048
-"""Below this many leading cells upstream never defragments by itself."""
 
-
-class UnifiedCache(UnifiedEdits):
+class UnifiedCache(UnifiedEdits, UnifiedUpdates):
     """Cells, head and the operations on them.
 
     Attributes:
@@ -88,23 +80,9 @@ class UnifiedCache(UnifiedEdits):
         return min(self.size, max(self.params.n_pad, pad(self.cells.used_max_p1, self.params.n_pad)))
 
     @property
-    def has_shift(self) -> bool:
-        """Whether a position change waits to be applied to K."""
-        return self.cells.has_shift
-
-    @property
     def can_shift(self) -> bool:
         """A unified cache always says that it can (`get_can_shift`)."""
         return True
-
-    @property
-    def fragmentation(self) -> np.float32:
-        """Share of the leading cells that is wasted, padding counted as used; 0 below 2,048 cells."""
-        n = self.cells.used_max_p1
-        if n < SMALL_CONTEXT:
-            return np.float32(0)
-        share = np.float32(self.cells.used + self.params.n_pad) / np.float32(n)
-        return max(np.float32(0), np.float32(1) - share)
 
     def find_slot(self, n_tokens: int) -> SlotSearch:
         """Search cells for `n_tokens` tokens, whoever they belong to. Changes nothing."""
@@ -228,90 +206,17 @@ class UnifiedCache(UnifiedEdits):
         self.emit = emit
         self.emit(PositionsPurged(seq=seq, p0=oldest, p1=newest + 1, cells=lost, trial=trial, cache=self.name))
 
-    def init_update(self, *, optimize: bool, thold: float, n_max_nodes: int) -> PreparedUpdate:
-        """Plan the pending shift and, if asked for or the threshold is passed, a defrag. Changes nothing.
-
-        Args:
-            optimize: defragment whatever the threshold says.
-            thold: fragmentation above which to defragment; 0 or less never.
-            n_max_nodes: graph nodes available; at most (nodes - 2 x layers) / (6 x layers) block moves.
-        """
-        if not isinstance(thold, int | float):
-            raise ParamError("thold", thold, "a number")
-        do_defrag = self._decide_defrag(optimize, thold)
-        plan = self.plan_defrag(n_max_nodes) if do_defrag else None
-        return PreparedUpdate({self.name: UpdateInfo(self.fragmentation, self.has_shift, do_defrag, plan)})
-
-    def _decide_defrag(self, optimize: bool, thold: float) -> bool:
-        passed = thold > 0 and self.fragmentation > np.float32(thold)
-        small = self.cells.used_max_p1 < SMALL_CONTEXT
-        why = "asked" if optimize else "threshold" if passed else "small" if small else "below"
-        if optimize or thold > 0:
-            self.emit(
-                DefragDecided(
-                    do_defrag=optimize or passed,
-                    why=why,
-                    fragmentation=float(self.fragmentation),
-                    thold=thold,
-                    cache=self.name,
-                )
-            )
-        return bool(optimize or passed)
-
-    def plan_defrag(self, n_max_nodes: int) -> DefragPlan:
-        """The move plan under a graph budget. Changes nothing."""
-        budget = move_budget(n_max_nodes, len(self.params.layers))
-        plan = plan_defrag(self.cells.pos[: self.cells.used_max_p1] != EMPTY, budget)
-        self.emit(DefragPlanned(plan=plan, cache=self.name))
-        if not budget and not plan.empty:
-            detail = "the budget allows 0 moves, which upstream never reaches: all holes are filled"
-            self.emit(QuirkSeen(quirk="defrag-zero-budget", detail=detail, cache=self.name))
-        return plan
-
-    def update(self, prepared: PreparedUpdate) -> dict[str, NDArray[np.int32]]:
-        """Apply a planned shift, then a planned defrag. Mutates.
-
-        Returns:
-            the shift of every cell as handed to the rotation, int32 [n], if a shift was pending.
-        """
-        info = prepared.parts[self.name]
-        shifts = {self.name: self._apply_shift()} if info.do_shift else {}
-        if info.plan is not None and not info.plan.empty:
-            head_before, self.head = self.head, 0
-            self.cells.mv(info.plan.src, info.plan.dst)
-            self.emit(DefragApplied(plan=info.plan, head_before=head_before, cache=self.name))
-        if info.status is MemoryStatus.NO_UPDATE:
-            self.emit(NoUpdate(cache=self.name))
-        return shifts
-
-    def _apply_shift(self) -> NDArray[np.int32]:
-        shift = self.k_shift
-        self.cells.reset_shift()
-        self.emit(ShiftApplied(k_shift=shift, rotated=self.params.rope, cache=self.name))
-        return shift
-
-    @property
-    def k_shift(self) -> NDArray[np.int32]:
-        """Pending shift of every cell, 0 for empty ones, int32 [n] (`set_input_k_shift`)."""
-        return np.where(self.cells.pos == EMPTY, np.int32(0), self.cells.shift)
-
     @property
     def size_k_bytes(self) -> int:
         """Bytes of all K tensors."""
-        return sum(self._tensor_bytes("k"))
+        return sum(tensor_bytes(self.params, "k"))
 
     @property
     def size_v_bytes(self) -> int:
         """Bytes of all V tensors, transposed or not."""
-        return sum(self._tensor_bytes("v"))
+        return sum(tensor_bytes(self.params, "v"))
 
     @property
     def total_size(self) -> int:
         """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
-        return sum(pad(size, TENSOR_ALIGNMENT) for which in "kv" for size in self._tensor_bytes(which))
-
-    def _tensor_bytes(self, which: str) -> list[int]:
-        p = self.params
-        if which == "k":
-            return [p.ggml_k.row_size(p.n_embd_k_gqa(il), "n_embd_k_gqa") * self.size for il in p.layers]
-        return [p.ggml_v.row_size(p.n_embd_v_gqa(il), "n_embd_v_gqa") * self.size for il in p.layers]
+        return buffer_bytes(self.params)
