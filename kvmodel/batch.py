@@ -78,6 +78,17 @@ class Batch:
         return len(self.seq_id)
 
     @property
+    def positions(self) -> Int32:
+        """Positions of a completed batch, int32 [n].
+
+        Raises:
+            ParamError: the caller left them out and `complete` was not called.
+        """
+        if self.pos is None:
+            raise ParamError("pos", None, "positions; call complete(batch, ...) first")
+        return self.pos
+
+    @property
     def seq_set(self) -> NDArray[np.uint64]:
         """Owners of every token as bit sets, uint64 [n]; ids must lie in 0..63."""
         return seq_sets(self.seq_id, self.n_seq_id)
@@ -111,11 +122,9 @@ class UBatch:
     @classmethod
     def of(cls, batch: Batch, idx: Int32, n_seqs: int, equal_seqs: bool) -> "UBatch":
         """Take the tokens `idx` out of a completed batch (`llama_batch_allocr::ubatch_add`)."""
-        if batch.pos is None:
-            raise ParamError("pos", None, "positions; call complete(batch, ...) first")
         per = len(idx) // n_seqs if n_seqs else 0
         return cls(
-            idx, batch.pos[idx], batch.seq_id[idx], batch.n_seq_id[idx], batch.token[idx], equal_seqs, n_seqs, per
+            idx, batch.positions[idx], batch.seq_id[idx], batch.n_seq_id[idx], batch.token[idx], equal_seqs, n_seqs, per
         )
 
     @classmethod
@@ -174,9 +183,8 @@ def check(batch: Batch, seq_pos_min: PosOf | None, seq_pos_max: PosOf | None) ->
     Raises:
         BatchError: the first refusal found.
     """
-    assert batch.pos is not None
     for seq in np.unique(batch.seq_id[batch.seq_id >= 0]).tolist():
-        pos = batch.pos[(batch.seq_id == seq).any(axis=1)]
+        pos = batch.positions[(batch.seq_id == seq).any(axis=1)]
         _check_sequence(seq, np.unique(pos), seq_pos_max(seq) if seq_pos_max else -1, batch.embd)
     if seq_pos_min and seq_pos_max:
         _check_coupled(batch, seq_pos_min, seq_pos_max)
@@ -188,9 +196,7 @@ def _check_seq_ids(batch: Batch) -> None:
     if bad.any():
         i, j = (int(x) for x in np.argwhere(bad)[0])
         seq = int(batch.seq_id[i, j])
-        raise BatchError(
-            "bad_seq_id", f"seq_id[{i}][{j}] is {seq}; sequence ids go from 0 to {MAX_SEQ - 1}", seq=seq
-        )
+        raise BatchError("bad_seq_id", f"seq_id[{i}][{j}] is {seq}; sequence ids go from 0 to {MAX_SEQ - 1}", seq=seq)
     if (batch.n_seq_id == 0).any():
         i = int(np.argmin(batch.n_seq_id))
         raise BatchError("bad_seq_id", f"token {i} has no sequence id; at least one from 0 to {MAX_SEQ - 1} is needed")

@@ -89,14 +89,13 @@ class Context:
         """Ask for a defrag at the next update (`llama_kv_self_defrag`)."""
         self._force_optimize = True
 
-    def update(
-        self, *, optimize: bool = False, thold: float | None = None, n_max_nodes: int | None = None
-    ) -> bool:
+    def update(self, *, optimize: bool = False, thold: float | None = None, n_max_nodes: int | None = None) -> bool:
         """Apply pending shifts and a defrag if one is due (`llama_kv_self_update`). Mutates.
 
         Args:
             optimize: defragment whatever the threshold says.
-            thold, n_max_nodes: instead of the context's own.
+            thold: fragmentation threshold instead of the context's own.
+            n_max_nodes: graph nodes instead of the context's own.
 
         Returns:
             whether anything was done.
@@ -201,9 +200,8 @@ class Context:
 
 def _spans(batch: Batch) -> tuple[tuple[int, int, int], ...]:
     """First and last new position of every sequence."""
-    assert batch.pos is not None
     spans = []
     for seq in np.unique(batch.seq_id[batch.seq_id >= 0]).tolist():
-        pos = batch.pos[(batch.seq_id == seq).any(axis=1)]
+        pos = batch.positions[(batch.seq_id == seq).any(axis=1)]
         spans.append((seq, int(pos.min()), int(pos.max())))
     return tuple(spans)

@@ -74,9 +74,13 @@ def kq_mask(
     """The additive attention mask of one ubatch.
 
     Args:
-        pos, seqs: the first n_kv cells.
-        query_pos, query_seq: int32 [n], position and first sequence of every token.
+        pos: int32 [n_kv], positions of the leading cells.
+        seqs: uint64 [n_kv], their owners.
+        query_pos: int32 [n], position of every token.
+        query_seq: int32 [n], first sequence of every token.
         causal: hide later positions.
+        swa_type: window type.
+        n_swa: window or chunk length in positions.
         use_alibi: visible entries are minus the distance of the positions instead of 0.
 
     Returns:
@@ -106,7 +110,7 @@ def _positions_of(pos: Int32, seqs: Seqs, seq: int) -> Int32:
 
 
 def _in_range(pos: Int32, low: int, high: int) -> NDArray[np.bool_]:
-    """low <= pos <= high in one comparison: the difference wraps to a large value when pos is below low."""
+    """Whether low <= pos <= high, in one comparison: the difference wraps to a large value when pos is below low."""
     if high < low:
         return np.zeros(len(pos), np.bool_)
     return np.asarray((pos - np.int32(low)).view(np.uint32) <= np.uint32(high - low))
@@ -126,7 +130,13 @@ def mask_reasons(
     """For every query and cell the MaskReason code.
 
     Args:
-        pos, seqs, query_pos, query_seq, causal, swa_type, n_swa: as in `kq_mask`.
+        pos: as in `kq_mask`.
+        seqs: as in `kq_mask`.
+        query_pos: as in `kq_mask`.
+        query_seq: as in `kq_mask`.
+        causal: as in `kq_mask`.
+        swa_type: as in `kq_mask`.
+        n_swa: as in `kq_mask`.
         padding: append the padding rows up to a multiple of 64.
 
     Returns:

@@ -146,8 +146,6 @@ class Clear(_Op):
     data: bool = True
 
 
-Op = Annotated[
-    Decode | SeqRm | SeqCp | SeqKeep | SeqAdd | SeqDiv | Update | Defrag | Clear, Field(discriminator="op")
-]
+Op = Annotated[Decode | SeqRm | SeqCp | SeqKeep | SeqAdd | SeqDiv | Update | Defrag | Clear, Field(discriminator="op")]
 
 AnyOp = Decode | SeqRm | SeqCp | SeqKeep | SeqAdd | SeqDiv | Update | Defrag | Clear

@@ -119,7 +119,8 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
         cells: read only.
         head: cell at which the search starts, unless it lies beyond used + 2 x tokens.
         n_tokens: length of the run.
-        swa_type, n_swa: window that lets expired cells be overwritten.
+        swa_type: window type; expired cells may be overwritten.
+        n_swa: its length in positions.
     """
     size = len(cells)
     early = head > cells.used + 2 * n_tokens

@@ -28,7 +28,7 @@ def split_equal(batch: Batch, n_ubatch: int) -> list[UBatch]:
     ubatches = []
     while left.any():
         rows = [np.flatnonzero(left & (sets == chosen)) for chosen in _disjoint_sets(sets[left], n_ubatch)]
-        length = min(min(len(row) for row in rows), max(1, n_ubatch // len(rows)))
+        length = min(*map(len, rows), max(1, n_ubatch // len(rows)))
         idx = np.concatenate([row[:length] for row in rows]).astype(np.int32)
         left[idx] = False
         ubatches.append(UBatch.of(batch, idx, len(rows), True))

@@ -16,6 +16,7 @@ from kvmodel.events import Event
 from kvmodel.scenario import Scenario
 from kvmodel.snapshot import Delta, PartMoment, PartSnapshot, copy_arrays, frozen
 
+
 @dataclass(frozen=True)
 class Token:
     """A token of the scenario: which operation brought it, its place in the batch, its text (may be empty)."""

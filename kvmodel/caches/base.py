@@ -1,7 +1,7 @@
 """The contract of every cache: which calls ask, which mutate, and what they hand back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -42,7 +42,7 @@ class PreparedBatch:
 
     status: MemoryStatus
     ubatches: tuple[UBatch, ...] = ()
-    heads: Mapping[str, tuple[int, ...]] | None = None
+    heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class UpdateInfo:
 
     @property
     def status(self) -> MemoryStatus:
-        """no_update if neither a shift nor a move is due."""
+        """Status no_update if neither a shift nor a move is due."""
         due = self.do_shift or (self.plan is not None and not self.plan.empty)
         return MemoryStatus.SUCCESS if due else MemoryStatus.NO_UPDATE
 
@@ -76,7 +76,7 @@ class PreparedUpdate:
 
     @property
     def status(self) -> MemoryStatus:
-        """success if any cache has something to do (`llama_memory_status_combine`)."""
+        """Status success if any cache has something to do (`llama_memory_status_combine`)."""
         due = any(part.status is MemoryStatus.SUCCESS for part in self.parts.values())
         return MemoryStatus.SUCCESS if due else MemoryStatus.NO_UPDATE
 
@@ -186,4 +186,3 @@ class Cache(Protocol):
 def pos_range(p0: int, p1: int) -> tuple[int, int]:
     """The range as upstream reads it: a negative start is 0, a negative end is open."""
     return max(p0, 0), (INT32_MAX if p1 < 0 else p1)
-

@@ -103,7 +103,6 @@ class UnifiedCache(UnifiedEdits, UnifiedUpdates):
 
     def apply(self, prepared: PreparedBatch, i: int) -> dict[str, Placed]:
         """Store ubatch `i` at the slot that `init_batch` found. Mutates."""
-        assert prepared.heads is not None
         head = prepared.heads[self.name][i]
         self.apply_ubatch(head, prepared.ubatches[i], number=i)
         return {self.name: Placed(head, self.n_kv)}
