@@ -1,0 +1,1 @@
+"""Tests of the model, the figures, the app and the notebooks."""

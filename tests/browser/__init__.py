@@ -1,0 +1,1 @@
+"""Tests in a real browser: the app as a person uses it."""
