@@ -19,7 +19,7 @@ from kvmodel.events import (
 )
 from kvmodel.explain.sentence import head_words, sentence
 from kvmodel.explain.slots import search_sentence
-from kvmodel.words import cell_run, cells, count, joined, lower_first, positions, run, upper_first
+from kvmodel.words import cell_run, cells, count, joined, lower_first, positions, upper_first
 
 RETURNED = {
     0: "done",
@@ -78,14 +78,12 @@ def _(event: PrepareFailed) -> str:
 
 @sentence.register
 def _(event: CellsOverwritten) -> str:
-    lost = joined(
-        f"positions {_span(event.pos[event.seqs == seq])} of sequence {seq}" for seq in np.unique(event.seqs).tolist()
-    )
+    lost = joined(f"{_span(event.pos[event.seqs == seq])} of sequence {seq}" for seq in np.unique(event.seqs).tolist())
     return f"New tokens overwrite {cells(event.cells)} that no later query can see: {lost}."
 
 
 def _span(values: NDArray[np.int32]) -> str:
-    return run(int(values.min()), int(values.max()))
+    return positions(int(values.min()), int(values.max()) + 1)
 
 
 @sentence.register

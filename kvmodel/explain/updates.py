@@ -4,7 +4,7 @@ import numpy as np
 
 from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, NoUpdate, ShiftApplied
 from kvmodel.explain.sentence import head_words, sentence
-from kvmodel.words import cells, count
+from kvmodel.words import cells, count, ranges
 
 DECIDED = {"asked": "it was asked for", "small": "fewer than 2,048 leading cells never ask for it"}
 """Why an update defragments or does not, where the threshold plays no part."""
@@ -45,7 +45,8 @@ def _(event: ShiftApplied) -> str:
 @sentence.register
 def _(event: DefragApplied) -> str:
     moved = count(len(event.plan.src), "cell")
-    return f"The defrag moved {moved} into {cells(np.sort(event.plan.dst))}; {head_words(event.head_before, 0)}."
+    where = f"{'cell' if len(event.plan.dst) == 1 else 'cells'} {ranges(np.sort(event.plan.dst))}"
+    return f"The defrag moved {moved} to {where}; {head_words(event.head_before, 0)}."
 
 
 @sentence.register

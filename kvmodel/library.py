@@ -1,0 +1,38 @@
+"""The scenarios that come with the package, by id."""
+
+from functools import cache
+from importlib.resources import files
+
+from kvmodel.errors import ParamError
+from kvmodel.scenario import Scenario
+
+IDS = (
+    "chat-context-shift",
+    "parallel-prefix",
+    "fragment-defrag",
+    "sliding-window",
+    "chunked-attention",
+    "cache-full",
+    "recorded-fragment-then-defrag",
+    "recorded-self-extend",
+    "recorded-refused-batches",
+    "server-slots",
+)
+"""Ids in the order in which a list shows them; each is a file in `kvmodel/scenarios`."""
+
+
+def shipped() -> dict[str, Scenario]:
+    """Every shipped scenario by id, in the order of IDS."""
+    return {scenario_id: load(scenario_id) for scenario_id in IDS}
+
+
+@cache
+def load(scenario_id: str) -> Scenario:
+    """Read one shipped scenario.
+
+    Raises:
+        ParamError: there is none of that id.
+    """
+    if scenario_id not in IDS:
+        raise ParamError("scenario", scenario_id, ", ".join(IDS))
+    return Scenario.from_json((files("kvmodel") / "scenarios" / f"{scenario_id}.json").read_bytes())
