@@ -139,34 +139,46 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
 
 
 def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, Int64]:
-    """Walk the gaps between blocked cells as the search does.
+    """Walk the gaps between blocked cells as the search does: to the end, then from cell 0 on.
+
+    A third pass happens when the second one wraps as well; its first blocked cell ends the search.
 
     Returns:
         the slot or -1, and first cell and stopping cell of every refused run.
     """
-    cell, begins, ends = _probe_pass(blocked, size, start, n, tested=0)
-    if cell is not None:
-        return cell, begins, ends
-    again, begins2, ends2 = _probe_pass(blocked, size, 0, n, tested=size - start)
-    return (-1 if again is None else again), np.concatenate([begins, begins2]), np.concatenate([ends, ends2])
+    begins: list[Int64] = []
+    ends: list[Int64] = []
+    tested = 0
+    while True:
+        cell, first, last = _probe_pass(blocked, size, start, n, tested)
+        begins.append(first)
+        ends.append(last)
+        if cell is not None:
+            return cell, np.concatenate(begins), np.concatenate(ends)
+        tested += size - start
+        start = 0
 
 
 def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> tuple[int | None, Int64, Int64]:
-    """One pass from `start` to the end; stops when every cell has been tested.
+    """One pass from `start` on, with `tested` cells behind it.
 
-    A refused run costs its length and the blocked cell. The check for having tested everything follows a blocked
-    cell only, so a run that ends the cache wraps first.
+    A refused run costs its length and the cell that stopped it. Whether every cell has been tested is asked after a
+    blocked cell only, so a run that cannot fit before the end of the cache wraps first.
+
+    Returns:
+        the slot, -1 for giving up or None for wrapping; the refused runs.
     """
-    stops = np.append(blocked[np.searchsorted(blocked, start) :], size)
-    begins = np.concatenate([[start], stops[:-1] + 1])
-    fits = (stops - begins >= n) & (begins + n <= size)
-    first_fit = int(fits.argmax()) if fits.any() else len(stops)
-    gave_up = np.flatnonzero(tested + stops[:-1] + 1 - start >= size)
-    if len(gave_up) and gave_up[0] < first_fit:
-        last = int(gave_up[0]) + 1
-        return -1, begins[:last], stops[:last]
-    found = int(begins[first_fit]) if first_fit < len(stops) else None
-    return found, begins[:first_fit], stops[:first_fit]
+    ends = np.append(blocked[np.searchsorted(blocked, start) :], size)
+    begins = np.concatenate([[start], ends[:-1] + 1])
+    wraps = begins + n > size
+    fits = ends - begins >= n
+    gives_up = tested + ends + 1 - start >= size
+    k = int((wraps | fits | gives_up).argmax())
+    if wraps[k]:
+        return None, begins[: k + 1], np.append(ends[:k], size)
+    if fits[k]:
+        return int(begins[k]), begins[:k], ends[:k]
+    return -1, begins[: k + 1], ends[: k + 1]
 
 
 def _with_failure(search: SlotSearch, cells: Cells, reasons: NDArray[np.uint8]) -> SlotSearch:
