@@ -1,0 +1,117 @@
+"""Where a cell is drawn: rows and columns of the map, and back.
+
+Squares run from left to right and from top to bottom. The square in row r and column c is centred on x = c, y = r and
+is one unit wide and high; y points down.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.intp]
+
+PLOT_WIDTH = 720
+"""Pixels that the squares of a map get on a 1,400 pixel wide page; only the choice of what fits depends on it."""
+
+PLOT_HEIGHT = 272
+"""Most pixels that the squares of a map take in height."""
+
+ROW_HEIGHT = 46
+"""Most pixels of one row."""
+
+MAX_SQUARES = 1 << 17
+"""Squares drawn at most: about as many as a map has pixels."""
+
+MIN_COLUMNS = 16
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The arrangement of `n` cells.
+
+    Attributes:
+        n: cells.
+        columns: squares in a row.
+        pool: cells that share a square, 1 unless there are more cells than pixels.
+    """
+
+    n: int
+    columns: int
+    pool: int = 1
+
+    @classmethod
+    def of(cls, n: int, columns: int | None = None) -> "Grid":
+        """The arrangement for `n` cells; `columns` overrides the choice."""
+        pool = 1 << max(0, (-(-n // MAX_SQUARES) - 1).bit_length())
+        return cls(n, columns or columns_for(-(-n // pool)), pool)
+
+    @property
+    def squares(self) -> int:
+        """Squares that are drawn."""
+        return -(-self.n // self.pool)
+
+    @property
+    def rows(self) -> int:
+        """Rows of squares."""
+        return -(-self.squares // self.columns)
+
+    @property
+    def height(self) -> float:
+        """Pixels of all rows."""
+        return self.rows * min(ROW_HEIGHT, PLOT_HEIGHT / self.rows)
+
+    @property
+    def square(self) -> tuple[float, float]:
+        """Width and height of a square in pixels, about."""
+        return PLOT_WIDTH / self.columns, self.height / self.rows
+
+    def place(self, cells: Any) -> tuple[Any, Any]:
+        """Row and column of a cell, or of an array of cells."""
+        square = cells // self.pool
+        return square // self.columns, square % self.columns
+
+    def cell_at(self, row: int, column: int) -> int | None:
+        """The (first) cell of a square, None outside."""
+        cell = (row * self.columns + column) * self.pool
+        return cell if 0 <= column < self.columns and 0 <= cell < self.n else None
+
+    def edge(self, cell: int) -> tuple[int, int]:
+        """Row and column before which a boundary at `cell` lies; a boundary at a row's end stays in that row.
+
+        `cell` may be `n`: the boundary after the last one.
+        """
+        row, column = self.place(cell)
+        return (row - 1, self.columns) if cell and not column else (row, column)
+
+    def lay_out(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
+        """Per-square values [squares, ...] as [rows, columns, ...]; what the last row lacks is `fill`."""
+        missing = self.rows * self.columns - len(values)
+        if missing:
+            values = np.concatenate([values, np.full((missing, *values.shape[1:]), fill, values.dtype)])
+        return values.reshape(self.rows, self.columns, *values.shape[1:])
+
+    def boxes(self, cells: Index) -> NDArray[np.float64]:
+        """Rectangles around runs of neighbouring cells, row by row.
+
+        Returns:
+            float64 [m, 4]: left, top, right, bottom.
+        """
+        squares = np.unique(np.asarray(cells, np.intp) // self.pool)
+        begins = np.flatnonzero(np.diff(squares, prepend=-2) != 1)
+        begins = np.union1d(begins, np.flatnonzero(squares % self.columns == 0)) if len(squares) else begins
+        lengths = np.diff(np.append(begins, len(squares)))
+        row, column = np.divmod(squares[begins], self.columns)
+        return np.stack([column - 0.5, row - 0.5, column + lengths - 0.5, row + 0.5], axis=1)
+
+
+def columns_for(squares: int) -> int:
+    """Columns that make a map at least twice as wide as it is high, full rows if a divisor is near."""
+    columns = MIN_COLUMNS
+    while columns < 2 * -(-squares // columns):
+        columns *= 2
+    if squares <= columns:
+        return max(squares, 1)
+    near = [d for d in range(columns * 3 // 4, 2 * columns) if squares % d == 0]
+    return min(near, key=lambda d: abs(d - columns), default=columns)

@@ -1,0 +1,81 @@
+"""The layer that answers the mouse: one point for every square of a map, exact for what is drawn."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from kvmodel.cells import EMPTY
+from kvmodel.figures.grid import Grid
+from kvmodel.figures.words import Strings, owner_texts, safe, shift_of, token_texts
+from kvmodel.snapshot import PartSnapshot
+from kvmodel.timeline import Token
+
+MAX_TEXT_CELLS = 4096
+"""Cells up to which every cell has words of its own; beyond, numbers only, since words are most of a figure's bytes."""
+
+CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
+
+
+def hover_layer(part: PartSnapshot, grid: Grid, tokens: Sequence[Token]) -> go.Heatmap:
+    """An invisible heatmap named `cells` over the map.
+
+    Its customdata hold, for every square, int32: the (first) cell, and beyond 4,096 cells also position, shift,
+    smallest owner (-1: none) and number of owners; of a pooled square the cells in use instead.
+    """
+    if grid.pool > 1:
+        data, template, text = *_pooled(part, grid), None
+    elif grid.n > MAX_TEXT_CELLS:
+        data, template, text = *_numbers(part), None
+    else:
+        data, template = np.arange(grid.n, dtype=np.int32)[:, None], "%{text}<extra></extra>"
+        text = grid.lay_out(cell_words(part, tokens), "").tolist()
+    return go.Heatmap(
+        z=np.zeros((grid.rows, grid.columns), np.uint8),
+        customdata=grid.lay_out(data, -1),
+        text=text,
+        name="cells",
+        colorscale=CLEAR,
+        showscale=False,
+        hovertemplate=template,
+        showlegend=False,
+    )
+
+
+def cell_words(part: PartSnapshot, tokens: Sequence[Token]) -> Strings:
+    """What there is to say about every cell, str [n]."""
+    add = np.strings.add
+    word, shift = shift_of(part)
+    cell = add(add("<b>cell ", np.arange(part.n_cells).astype(np.str_)), "</b><br>")
+    owners = owner_texts(part.seqs)
+    several = np.bitwise_count(part.seqs) > 1
+    who = add(np.where(several, "sequences ", "sequence "), np.where(owners == "", "none", owners))
+    text = add(add(add("position ", part.pos.astype(np.str_)), "<br>"), who)
+    moved = add(f"<br>pending {word} ", shift.astype(np.str_))
+    text = np.where(shift != 0, add(text, moved), text)
+    token = np.array([safe(token) for token in token_texts(part.token, tokens).tolist()], np.str_)
+    text = np.where(token != "", add(text, add(add("<br>token “", token), "”")), text)
+    return add(cell, np.where(part.pos == EMPTY, "empty", text))
+
+
+def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:
+    word, shift = shift_of(part)
+    owners = np.bitwise_count(part.seqs)
+    lowest = part.seqs & (~part.seqs + np.uint64(1))
+    first = np.where(owners > 0, np.bitwise_count(lowest - np.uint64(1)), -1)
+    columns = (np.arange(part.n_cells), part.pos, shift, first, owners)
+    template = (
+        "<b>cell %{customdata[0]}</b><br>position %{customdata[1]} (-1: empty)<br>"
+        "first sequence %{customdata[3]}, owners %{customdata[4]}<br>"
+        f"pending {word} %{{customdata[2]}}<extra></extra>"
+    )
+    return np.stack(columns, axis=1).astype(np.int32), template
+
+
+def _pooled(part: PartSnapshot, grid: Grid) -> tuple[NDArray[np.int32], str]:
+    begins = np.arange(0, grid.n, grid.pool)
+    used = np.add.reduceat((part.pos != EMPTY).astype(np.int32), begins)
+    ends = np.minimum(begins + grid.pool, grid.n) - 1
+    template = "<b>cells %{customdata[0]} to %{customdata[2]}</b><br>in use %{customdata[1]}<extra></extra>"
+    return np.stack([begins, used, ends], axis=1).astype(np.int32), template

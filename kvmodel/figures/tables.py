@@ -1,0 +1,104 @@
+"""The figures as tables: the same facts for those who read, sort or listen."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from kvmodel.batch import UBatch
+from kvmodel.cells import EMPTY, seq_bit
+from kvmodel.events import Event
+from kvmodel.figures.words import owner_texts, reason_words, shift_of, token_texts
+from kvmodel.mask import mask_reasons
+from kvmodel.snapshot import PartSnapshot
+from kvmodel.timeline import Timeline, Token
+
+MIB = 2**20
+
+
+def cells_table(part: PartSnapshot, *, tokens: Sequence[Token] = ()) -> pd.DataFrame:
+    """One row a cell: cell, position (missing where empty), sequences, shift (delta in the older cache), token."""
+    word, shift = shift_of(part)
+    return pd.DataFrame(
+        {
+            "cell": np.arange(part.n_cells),
+            "position": _positions(part.pos),
+            "sequences": owner_texts(part.seqs),
+            word: shift,
+            "token": token_texts(part.token, tokens),
+        }
+    )
+
+
+def _positions(pos: NDArray[np.int32]) -> "pd.api.extensions.ExtensionArray":
+    return pd.arrays.IntegerArray(pos.copy(), pos == EMPTY)
+
+
+def sequences_table(part: PartSnapshot) -> pd.DataFrame:
+    """One row a sequence: sequence, positions (first to last), cells, and how many of them it shares.
+
+    The positions are those the cache answers, so a quirk of its counters shows here as well.
+    """
+    seqs = np.flatnonzero(part.spans[:, 1] >= 0)
+    owned = [(part.seqs & seq_bit(int(seq))) != 0 for seq in seqs]
+    several = np.bitwise_count(part.seqs) > 1
+    return pd.DataFrame(
+        {
+            "sequence": seqs,
+            "positions": [f"{low} to {high}" for low, high in part.spans[seqs].tolist()],
+            "cells": np.array([np.count_nonzero(cells) for cells in owned], np.int64),
+            "shared": np.array([np.count_nonzero(cells & several) for cells in owned], np.int64),
+        }
+    )
+
+
+def mask_table(
+    part: PartSnapshot, ubatch: UBatch, *, causal: bool = True, padding: bool = False, tokens: Sequence[Token] = ()
+) -> pd.DataFrame:
+    """One row a token of the ubatch: token, text, position, sequence, and how many cells each reason hides."""
+    codes = mask_reasons(
+        part.pos[: part.n_kv],
+        part.seqs[: part.n_kv],
+        ubatch.pos,
+        ubatch.first_seq,
+        causal=causal,
+        swa_type=part.params.swa_type,
+        n_swa=part.params.n_swa,
+        padding=padding,
+    )
+    table = pd.DataFrame(
+        {
+            "token": np.arange(len(ubatch)),
+            "text": token_texts(ubatch.token, tokens),
+            "position": ubatch.pos,
+            "sequence": ubatch.first_seq,
+        }
+    ).reindex(range(len(codes)))
+    for code, word in enumerate(reason_words(part.params.swa_type)):
+        table[word] = np.count_nonzero(codes == code, axis=1)
+    return table
+
+
+def usage_table(timeline: Timeline, name: str) -> pd.DataFrame:
+    """One row a step by operation: step, operation, used cells, n_kv, head, fragmentation, MiB in use."""
+    part = timeline.start[name]
+    per_cell = (part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB
+    used = timeline.series("used", name)
+    return pd.DataFrame(
+        {
+            "step": np.arange(timeline.n_steps),
+            "operation": ["start", *(op.op for op in timeline.scenario.ops[: timeline.n_steps - 1])],
+            "used": used.astype(np.int64),
+            "n_kv": timeline.series("n_kv", name).astype(np.int64),
+            "head": timeline.series("head", name).astype(np.int64),
+            "fragmentation": timeline.series("fragmentation", name),
+            "MiB in use": used * per_cell,
+        }
+    )
+
+
+def events_table(events: Iterable[Event]) -> pd.DataFrame:
+    """One row an event: number, cache, what."""
+    rows = [(i, event.cache, type(event).__name__) for i, event in enumerate(events, 1)]
+    return pd.DataFrame(rows, columns=["number", "cache", "what"])

@@ -1,0 +1,79 @@
+"""Short texts of the figures and tables: owners, tokens, reasons."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.limits import MAX_SEQ
+from kvmodel.mask import MaskReason
+from kvmodel.snapshot import PartSnapshot
+from kvmodel.timeline import Token
+from kvmodel.types import SWAType
+
+Strings = NDArray[np.str_]
+
+
+def owners_of(bits: int) -> tuple[int, ...]:
+    """The sequences of one bit set, ascending."""
+    return tuple(seq for seq in range(MAX_SEQ) if bits >> seq & 1)
+
+
+def listed(seqs: Sequence[int], separator: str = ", ") -> str:
+    """Sequences as text; three or more neighbours are written as a range."""
+    parts, at = [], 0
+    while at < len(seqs):
+        end = at
+        while end + 1 < len(seqs) and seqs[end + 1] == seqs[end] + 1:
+            end += 1
+        run = seqs[at : end + 1]
+        parts += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(seq) for seq in run]
+        at = end + 1
+    return separator.join(parts)
+
+
+def owner_texts(seqs: NDArray[np.uint64], separator: str = ", ") -> Strings:
+    """The owners of every cell as text, str [n]; empty without owners."""
+    sets, which = np.unique(seqs, return_inverse=True)
+    return np.array([listed(owners_of(int(bits)), separator) for bits in sets], np.str_)[which]
+
+
+def token_texts(token: NDArray[np.int32], tokens: Sequence[Token]) -> Strings:
+    """The token text of every cell, str [n]; empty where none is known."""
+    if not tokens:
+        return np.full(len(token), "", np.str_)
+    serials, which = np.unique(token, return_inverse=True)
+    known = [tokens[serial].text if 0 <= serial < len(tokens) else "" for serial in serials.tolist()]
+    return np.array(known, np.str_)[which]
+
+
+def safe(text: str) -> str:
+    """Text of a person as Plotly shows it, without its tags taking effect."""
+    return escape(text, quote=False).replace("\n", "⏎")
+
+
+def shift_of(part: PartSnapshot) -> tuple[str, NDArray[np.int32]]:
+    """The pending position changes and what the cache calls them: shift, or delta in the older cache."""
+    for word in ("shift", "delta"):
+        if word in part.arrays:
+            return word, part.arrays[word]
+    return "shift", np.zeros(part.n_cells, np.int32)
+
+
+def reason_words(swa_type: SWAType) -> tuple[str, ...]:
+    """What hides a cell, in words; index: MaskReason."""
+    words = {
+        MaskReason.VISIBLE: "visible",
+        MaskReason.EMPTY: "empty",
+        MaskReason.OTHER_SEQ: "other sequence",
+        MaskReason.FUTURE: "future",
+        MaskReason.OUTSIDE: "outside the chunk" if swa_type is SWAType.CHUNKED else "outside the window",
+        MaskReason.PADDING: "padding row",
+    }
+    return tuple(words[reason] for reason in MaskReason)
+
+
+def mib(n_bytes: float) -> str:
+    """Bytes in MiB with two decimals, as llama.cpp prints them."""
+    return f"{n_bytes / 2**20:.2f} MiB"
