@@ -5,6 +5,7 @@ Counterpart of `llama_batch_allocr::init` in llama-batch.cpp.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class UBatch:
     def __len__(self) -> int:
         return len(self.pos)
 
-    @property
+    @cached_property
     def seq_set(self) -> NDArray[np.uint64]:
         """Owners of every token as bit sets, uint64 [n]."""
         return seq_sets(self.seq_id, self.n_seq_id)
@@ -148,7 +149,7 @@ class UBatch:
     @property
     def n_seqs_unq(self) -> int:
         """Number of different sequence ids in the ubatch."""
-        return len(np.unique(self.seq_id[self.seq_id >= 0]))
+        return int(np.bitwise_or.reduce(self.seq_set, initial=np.uint64(0))).bit_count()
 
     @property
     def runs(self) -> list[tuple[int, int, tuple[int, ...]]]:

@@ -27,6 +27,11 @@ def pad(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
+def get_padding(*, flash_attn: bool) -> int:
+    """The `n_pad` that a context gives its caches (`llama_kv_cache_unified::get_padding`)."""
+    return 256 if flash_attn else 32
+
+
 @dataclass(frozen=True)
 class CacheParams:
     """What one cache is made of; the arguments of the constructor in llama-kv-cache-unified.cpp.

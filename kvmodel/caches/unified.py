@@ -186,6 +186,8 @@ class UnifiedCache(UnifiedEdits, UnifiedUpdates):
 
     def _count_repeats(self, ubatch: UBatch, trial: bool) -> None:
         """Count the positions of tokens that name one sequence twice once more, as upstream's counters do."""
+        if ubatch.seq_id.shape[1] < 2:
+            return
         ids = np.sort(ubatch.seq_id, axis=1)
         rows, cols = np.nonzero((ids[:, 1:] == ids[:, :-1]) & (ids[:, 1:] >= 0))
         for seq in np.unique(ids[rows, cols]).tolist():
