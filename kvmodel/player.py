@@ -8,7 +8,7 @@ from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.base import Cache
 from kvmodel.caches.unified import UnifiedCache
 from kvmodel.context import Context, DecodeResult
-from kvmodel.errors import KVModelError
+from kvmodel.errors import CacheAbort, KVModelError
 from kvmodel.events import (
     Cleared,
     DefragApplied,
@@ -81,7 +81,7 @@ class Player:
         try:
             result = self._carry_out(op)
         except KVModelError as problem:
-            result = OpResult(error=str(problem))
+            result = OpResult(error=str(problem), aborted=isinstance(problem, CacheAbort))
         self._finish(frames_before)
         self.timeline.results.append(result)
         self.timeline.op_frames.append(len(self.timeline.frames) - 1)

@@ -33,11 +33,13 @@ class OpResult:
     Attributes:
         ret: return code of a decode, bool of `seq_rm` and `update`, None otherwise.
         error: why the operation could not be carried out, empty if it could. The timeline ends there.
+        aborted: `error` is one that ends the process of llama.cpp.
         message: why a decode was refused, empty otherwise.
     """
 
     ret: int | bool | None = None
     error: str = ""
+    aborted: bool = False
     message: str = ""
 
     @property

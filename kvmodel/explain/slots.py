@@ -43,7 +43,7 @@ class Refusal:
         run = cell_run(self.begin, self.stop)
         too_few = f"{run} {'are too few' if usable > 1 else 'alone is not enough'}"
         if self.reason is Blocked.END:
-            return f"{too_few} before the end of the cache" if usable else "head is at the end of the cache"
+            return f"{too_few} before the end of the cache" if usable else "the end of the cache is reached"
         blocked = f"{cell_run(self.stop, self.last + 1)} {STOPPED[self.reason][self.last > self.stop]}"
         return f"{too_few}, since {blocked}" if usable else blocked
 
