@@ -1,0 +1,171 @@
+"""Recorded runs of llama.cpp against the model: every call's result, and every map of the cells in their logs.
+
+A log shows the cache before each slot search. The searches of one decode follow each other with the earlier ubatches
+stored on trial, so the model's cache is looked at in that very moment; before the first search of a decode it is also
+what the timeline shows.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from kvmodel.caches.unified import UnifiedCache
+from kvmodel.events import DefragApplied, Event, Retried, ShiftApplied, SlotSearched
+from kvmodel.library import shipped
+from kvmodel.limits import MAX_SEQ
+from kvmodel.player import Player, play
+from kvmodel.snapshot import PartSnapshot, snapshot
+from kvmodel.timeline import Timeline
+from tests.live import FOLDER, CellMap, Run, UnknownCall, cell_maps, operation, scenario_of, token_runs
+
+RUNS = {path.stem: Run.load(path) for path in sorted((FOLDER / "0.3.11").glob("*.json"))}
+N_MAPS = {
+    "cache-full": 9,
+    "chat-context-shift": 9,
+    "fragment-then-defrag": 19,
+    "self-extend": 3,
+    "types-f32-f32": 2,
+    "types-q8_0-f16": 2,
+    "types-q8_0-q8_0-fa": 2,
+    "y-equals-x-plus-1": 2,
+}
+RECORDED = {
+    "recorded-fragment-then-defrag": "fragment-then-defrag",
+    "recorded-self-extend": "self-extend",
+    "recorded-refused-batches": "y-equals-x-plus-1",
+}
+"""Shipped scenarios and the runs they are."""
+
+MEMORY = re.compile(
+    r"^llama_kv_cache_unified: size = +([\d.]+) MiB \( *(\d+) cells, +(\d+) layers, +(\d+) seqs\),"
+    r" K \((\w+)\): +([\d.]+) MiB, V \((\w+)\): +([\d.]+) MiB$",
+    re.MULTILINE,
+)
+
+
+class Watcher(Player):
+    """Plays, and looks at the cache in the moment of every slot search."""
+
+    def __init__(self, run: Run) -> None:
+        self.before_search: list[PartSnapshot] = []
+        self.seen: list[Event] = []
+        super().__init__(scenario_of(run))
+        for op in self.timeline.scenario.ops:
+            self.play(op)
+
+    def receive(self, event: Event) -> None:
+        if isinstance(event, SlotSearched):
+            self.before_search.append(snapshot(self.cache.parts[0]))
+        self.seen.append(event)
+        super().receive(event)
+
+
+def owner_symbols(part: PartSnapshot) -> str:
+    counts = np.bitwise_count(part.seqs)
+    ids = np.where(counts == 1, np.log2(np.maximum(part.seqs, 1).astype(np.float64)), -1).astype(int)
+    return "".join("." if not n else str(i) if n == 1 else "M" for n, i in zip(counts, ids, strict=True))
+
+
+def spans(part: PartSnapshot) -> dict[int, tuple[int, int]]:
+    return {s: (int(part.spans[s, 0]), int(part.spans[s, 1])) for s in range(MAX_SEQ) if part.spans[s, 0] >= 0}
+
+
+def assert_shows(part: PartSnapshot, shown: CellMap) -> None:
+    summary = (part.counters["used_max_p1"], part.used, part.head, part.n_cells, part.params.n_swa)
+    assert summary == (shown.n, shown.used, shown.head, shown.size, shown.n_swa)
+    assert owner_symbols(part) == shown.owners
+    assert part.pos.tolist() == shown.pos.tolist()
+    assert spans(part) == shown.ranges
+
+
+def first_searches(timeline: Timeline) -> list[tuple[int, int]]:
+    """(number of the search in the log, frame before it) for the first search of every attempt to place a batch."""
+    searches = [
+        (event.ubatch, i - 1)
+        for i, frame in enumerate(timeline.frames)
+        for event in frame.events
+        if isinstance(event, SlotSearched)
+    ]
+    return [(number, frame) for number, (ubatch, frame) in enumerate(searches) if ubatch == 0]
+
+
+def test_every_run_is_here() -> None:
+    assert RUNS.keys() == N_MAPS.keys()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_map_of_the_log_is_what_the_cache_holds(name: str) -> None:
+    maps = cell_maps(RUNS[name].log)
+    moments = Watcher(RUNS[name]).before_search
+    assert len(maps) == RUNS[name].log.count("find_slot: n =") == N_MAPS[name]
+    for part, shown in zip(moments, maps, strict=True):
+        assert_shows(part, shown)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_timeline_shows_the_first_map_of_every_decode(name: str) -> None:
+    timeline = play(scenario_of(RUNS[name]))
+    maps, cursor = cell_maps(RUNS[name].log), timeline.cursor()
+    firsts = first_searches(timeline)
+    assert len(firsts) >= 2
+    for number, frame in firsts:
+        assert_shows(cursor.seek(frame).first, maps[number])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_call_gives_back_what_was_recorded(name: str) -> None:
+    run = RUNS[name]
+    timeline = play(scenario_of(run))
+    cursor = timeline.cursor()
+    assert len(timeline.results) == len(run.played) > 0
+    for step, (recorded, result) in enumerate(zip(run.played, timeline.results, strict=True), start=1):
+        assert result.ret == recorded.result
+        assert spans(cursor.seek(timeline.frame_of(step)).first) == recorded.ranges
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_updates_happen_as_often_as_the_log_says(name: str) -> None:
+    log, seen = RUNS[name].log, Watcher(RUNS[name]).seen
+    assert sum(isinstance(e, ShiftApplied) for e in seen) == log.count("update: applying K-shift")
+    assert sum(isinstance(e, DefragApplied) for e in seen) == log.count("update: defragmenting KV cache")
+    retries = sum(isinstance(e, Retried) and e.again for e in seen)
+    assert retries == log.count("after cache optimization")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_sizes_are_those_of_the_memory_line(name: str) -> None:
+    cache = UnifiedCache(scenario_of(RUNS[name]).cache.params)
+    [printed] = MEMORY.findall(RUNS[name].log)
+    params = cache.params
+    size_k, size_v = cache.size_k_bytes, cache.size_v_bytes
+    total, size_k, size_v = (f"{size / 2**20:.2f}" for size in (size_k + size_v, size_k, size_v))
+    counts = (str(params.kv_size), str(len(params.layers)), str(params.n_seq_max))
+    assert printed == (total, *counts, params.type_k, size_k, params.type_v, size_v)
+
+
+@pytest.mark.parametrize(("scenario_id", "name"), RECORDED.items())
+def test_shipped_recordings_are_the_runs(scenario_id: str, name: str) -> None:
+    scenario = shipped()[scenario_id]
+    bare = [op.model_copy(update={"note": ""}) for op in scenario.ops]
+    expected = scenario_of(RUNS[name])
+    assert bare == list(expected.ops)
+    assert (scenario.cache, scenario.context) == (expected.cache, expected.context)
+    assert scenario.source == f"A recorded run of llama.cpp as in llama-cpp-python 0.3.11: {name}"
+
+
+def test_an_unknown_call_is_told() -> None:
+    with pytest.raises(UnknownCall, match=r"op is 'reboot'; allowed: decode, seq_rm, .*save_session"):
+        operation({"op": "reboot"})
+
+
+def test_tokens_of_several_sequences_keep_their_order() -> None:
+    first, second = token_runs([[5, 0, [0]], [6, 1, [0]], [7, 0, [1]]])
+    assert (first.pos, first.n, first.seq, first.text) == (0, 2, (0,), ("5", "6"))
+    assert (second.pos, second.n, second.seq, second.text) == (0, 1, (1,), ("7",))
+
+
+def test_a_map_of_the_wrong_size_is_told() -> None:
+    log = "find_slot: n =     0, used =     0, head =     0, size =     4, n_swa =     0\n\n...\n\n"
+    with pytest.raises(ValueError, match="a map of 4 cells has 3 characters"):
+        cell_maps(log)
