@@ -55,11 +55,14 @@ def _replayed(recording: Recording, driver: Driver, i: int) -> Json:
 def _forget_unrecorded_cells(header: Json, i: int, record: Json, got: Json) -> None:
     """Drop cell runs that the recorder was told to leave out; the hash still covers those cells. Mutates `got`."""
     every, longest = header.get("cells_every", 1), header.get("cells_max_runs")
-    for name, part in got.get("state", {}).items():
-        recorded = record.get("state", {}).get(name)
-        left_out = i % every or (longest is not None and len(part.get("cells", [])) > longest)
-        if left_out and isinstance(recorded, dict) and "cells" not in recorded:
-            part.pop("cells", None)
+    mine, theirs = got.get("state"), record.get("state")
+    if not isinstance(mine, dict) or not isinstance(theirs, dict):
+        return
+    for part, recorded in [(mine, theirs), *((part, theirs.get(name)) for name, part in mine.items())]:
+        if not isinstance(part, dict) or not isinstance(recorded, dict) or "cells" not in part.keys() - recorded.keys():
+            continue
+        if i % every or (longest is not None and len(part["cells"]) > longest):
+            del part["cells"]
 
 
 def _compared(recording: Recording, i: int, record: Json, got: Json) -> list[Difference]:

@@ -129,10 +129,12 @@ class UnifiedDriver(Driver):
 
     def do_place(self, op: Json) -> Json:
         ubatch = UBatch.plain(Batch.from_runs(op["tokens"]))
-        tried = {name: part.prepare([ubatch]) for name, part in self.parts.items()}
-        slots = {name: heads[0] for name, heads in tried.items() if heads}
-        if slots.keys() != tried.keys():
-            return {"ok": False}
+        slots = {}
+        for name, part in self.parts.items():
+            heads = part.prepare([ubatch])
+            if heads is None:
+                return {"ok": False}
+            slots[name] = heads[0]
         placed = {}
         for name, part in self.parts.items():
             part.apply_ubatch(slots[name], ubatch)
