@@ -15,7 +15,7 @@ import pytest
 from tests.sources import ROOT, parsed, python_files, shown
 
 LAYERS = (  # from the bottom up
-    ("errors", "limits", "words", "ggml", "types", "quirks"),
+    ("errors", "limits", "words", "ggml", "types", "quirks", "spans"),
     ("cells", "batch", "models"),
     ("slots", "split", "mask", "defrag", "tensors", "rope", "memory", "attention"),
     ("events",),
