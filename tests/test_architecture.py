@@ -15,7 +15,7 @@ import pytest
 from tests.sources import ROOT, parsed, python_files, shown
 
 LAYERS = (  # from the bottom up
-    ("errors", "limits", "words", "ggml", "types", "quirks", "spans"),
+    ("errors", "limits", "words", "ggml", "types", "quirks"),
     ("cells", "batch", "models"),
     ("slots", "split", "mask", "defrag", "tensors", "rope", "memory", "attention"),
     ("events",),
@@ -108,6 +108,10 @@ def state_uses(tree: ast.Module) -> set[str]:
 @pytest.mark.parametrize("path", MODEL_FILES, ids=shown)
 def test_imports_go_down(path):
     assert violations(module_name(path), parsed(path)) == []
+
+
+def test_each_module_has_one_place():
+    assert len(HEIGHT) == sum(map(len, LAYERS))
 
 
 def test_no_circle_of_imports():
