@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from kvmodel.cells import EMPTY, Cells, seq_bit
+from kvmodel.cells import EMPTY, Cells, seq_bit, single_owners
 from kvmodel.mask import masked_swa
 from kvmodel.types import SWAType
 
@@ -106,8 +106,7 @@ def block_reasons(cells: Cells, swa_type: SWAType, n_swa: int) -> NDArray[np.uin
 def _release_expired(part: NDArray[np.uint8], cells: Cells, swa_type: SWAType, n_swa: int) -> None:
     n = len(part)
     pos, seqs = cells.pos[:n], cells.seqs[:n]
-    owners = np.unique(seqs[part == Blocked.VISIBLE]).tolist()
-    for seq in (int(bits).bit_length() - 1 for bits in owners):
+    for seq in np.unique(single_owners(seqs[part == Blocked.VISIBLE])).tolist():
         expired = masked_swa(pos, cells.seq_pos_max(seq) + 1, swa_type, n_swa)
         part[(seqs == seq_bit(seq)) & expired] = 0
 

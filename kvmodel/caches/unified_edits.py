@@ -1,9 +1,7 @@
 """Sequence edits of the unified cache: remove, copy, keep, add, divide, clear."""
 
-import numpy as np
-
 from kvmodel.caches.base import pos_range
-from kvmodel.cells import Cells, Mask
+from kvmodel.cells import Cells, Index
 from kvmodel.errors import CacheAbort, check_int
 from kvmodel.events import (
     Cleared,
@@ -59,8 +57,8 @@ class UnifiedEdits:
                 seq=max(seq, -1),
                 p0=p0,
                 p1=p1,
-                cells=np.flatnonzero(hit),
-                freed=np.flatnonzero(freed),
+                cells=hit,
+                freed=freed,
                 head_before=before,
                 head=self.head,
                 cache=self.name,
@@ -76,8 +74,8 @@ class UnifiedEdits:
             return
         p0, p1 = _range(p0, p1)
         hit = self.cells.select(p0, p1, src)
-        had = np.flatnonzero(self.cells.seq_add(hit, dst))
-        self.emit(SeqCopied(src=src, dst=dst, p0=p0, p1=p1, cells=np.flatnonzero(hit), had=had, cache=self.name))
+        had = self.cells.seq_add(hit, dst)
+        self.emit(SeqCopied(src=src, dst=dst, p0=p0, p1=p1, cells=hit, had=had, cache=self.name))
         if len(had):
             detail = f"{len(had)} cells had sequence {dst} already; their positions are counted twice until clear"
             self.emit(QuirkSeen(quirk="cp-double-count", detail=detail, cache=self.name))
@@ -89,8 +87,8 @@ class UnifiedEdits:
         self.emit(
             SeqKept(
                 seq=seq,
-                freed=np.flatnonzero(freed),
-                narrowed=np.flatnonzero(narrowed),
+                freed=freed,
+                narrowed=narrowed,
                 head_before=before,
                 head=self.head,
                 cache=self.name,
@@ -110,15 +108,15 @@ class UnifiedEdits:
         hit = self.cells.select(p0, p1, seq)
         freed = self.cells.pos_add(hit, shift)
         before = self.head
-        self.head = int(freed.argmax()) if freed.any() else 0
+        self.head = int(freed[0]) if len(freed) else 0
         self.emit(
             SeqAdded(
                 seq=seq,
                 p0=p0,
                 p1=p1,
                 shift=shift,
-                cells=np.flatnonzero(hit),
-                freed=np.flatnonzero(freed),
+                cells=hit,
+                freed=freed,
                 head_before=before,
                 head=self.head,
                 cache=self.name,
@@ -129,29 +127,28 @@ class UnifiedEdits:
         """Divide the positions of `seq` in [p0, p1) by `d`, towards 0. Mutates.
 
         Raises:
-            CacheAbort: `d` is below 1. Upstream ends its process for 0 and leaves negative positions, which it
-                then takes for empty cells, for less.
+            CacheAbort: `d` is below 1 and there are cells to divide. Upstream ends its process for 0 and leaves
+                negative positions, which it then takes for empty cells, for less.
         """
         seq, d = _seq(seq), check_int("d", d, INT32_MIN, INT32_MAX)
         p0, p1 = _range(p0, p1)
         if d == 1 or p0 == p1:
             self._nothing("seq_div", "the divisor is 1" if d == 1 else "the range is empty")
             return
-        if d < 1:
-            raise CacheAbort(f"d is {d}; allowed: 1 or more (upstream divides by 0 or stores negative positions)")
         hit = self.cells.select(p0, p1, seq)
+        if d < 1 and len(hit):
+            raise CacheAbort(f"d is {d}; allowed: 1 or more (upstream divides by 0 or stores negative positions)")
         self.cells.pos_div(hit, d)
-        where = np.flatnonzero(hit)
-        self.emit(SeqDivided(seq=seq, p0=p0, p1=p1, d=d, cells=where, cache=self.name))
-        if len(where):
+        self.emit(SeqDivided(seq=seq, p0=p0, p1=p1, d=d, cells=hit, cache=self.name))
+        if len(hit):
             detail = "the pending shift is old minus new, so the next update rotates K away from its new position"
             self.emit(QuirkSeen(quirk="div-shift-sign", detail=detail, cache=self.name))
 
-    def _head_to_first(self, freed: Mask) -> int:
+    def _head_to_first(self, freed: Index) -> int:
         """Move head back to the first freed cell if that lies before it; return the old head."""
         before = self.head
-        if freed.any():
-            self.head = min(before, int(freed.argmax()))
+        if len(freed):
+            self.head = min(before, int(freed[0]))
         return before
 
     def _nothing(self, call: str, why: str) -> None:
