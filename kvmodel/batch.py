@@ -291,4 +291,4 @@ def _owner_runs(owners: Any) -> list[tuple[int, int, tuple[int, ...]]]:
 
 def _as_int32(ids: Sequence[int]) -> list[int]:
     """Ids clamped into int32, so that an absurd one is refused by the check and not by the array."""
-    return [max(-INT32_MAX, min(INT32_MAX, i)) for i in ids]
+    return [max(-INT32_MAX - 1, min(INT32_MAX, i)) for i in ids]
