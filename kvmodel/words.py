@@ -49,9 +49,7 @@ def cells(numbers: ArrayLike) -> str:
 
 
 def positions(p0: int, p1: int) -> str:
-    """The range p0 <= position < p1 in words; INT32_MAX is an open end."""
-    if p1 <= p0:
-        return f"no position (the range from {p0} to {p1} is empty)"
+    """The range p0 <= position < p1, not an empty one; INT32_MAX is an open end."""
     if p1 == INT32_MAX:
         return f"positions from {p0} on" if p0 else "all positions"
     return f"position {p0}" if p1 == p0 + 1 else f"positions {p0} to {p1 - 1}"
