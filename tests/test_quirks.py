@@ -8,7 +8,7 @@ import pytest
 
 from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.unified import UnifiedCache
-from kvmodel.context import Context
+from kvmodel.context import Context, ContextParams
 from kvmodel.errors import ParamError
 from kvmodel.events import Event, QuirkSeen
 from kvmodel.player import play
@@ -42,9 +42,17 @@ MODEL_FILES = python_files("kvmodel")
 
 
 def named_in_calls(tree: ast.Module) -> set[str]:
-    """Ids given to `quirk=` anywhere, in an event or an error; one that is no plain string is told as such."""
-    keywords = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "quirk"]
-    return {node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value) for node in keywords}
+    """Ids given as `quirk=` or to a `_quirk` helper; one that is no plain string is told as its source."""
+    nodes = list(ast.walk(tree))
+    given = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "quirk"]
+    given += [
+        node.args[0]
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_quirk"
+    ]
+    names = {value.value if isinstance(value, ast.Constant) else ast.unparse(value) for value in given}
+    passed_on = {arg.arg for node in nodes if isinstance(node, ast.FunctionDef) for arg in node.args.args}
+    return names - ({"quirk"} & passed_on)
 
 
 def named_in_words(text: str) -> set[str]:
@@ -73,13 +81,14 @@ def test_an_unknown_id_is_told() -> None:
 
 @pytest.mark.parametrize("path", MODEL_FILES, ids=shown)
 def test_every_quirk_that_is_named_is_listed(path: Any) -> None:
-    assert named_in_calls(parsed(path)) - IDS.keys() - {"''", ""} == set()
+    assert named_in_calls(parsed(path)) - IDS.keys() == set()
     assert named_in_words(path.read_text(encoding="utf-8")) - IDS.keys() == set()
 
 
 def test_names_are_found_where_they_stand() -> None:
-    calls = [named_in_calls(parsed(path)) for path in MODEL_FILES]
-    assert {"cp-double-count", "div-shift-sign", "defrag-zero-budget", "swa-shift-lost"} <= set().union(*calls)
+    found = set().union(*(named_in_calls(parsed(path)) for path in MODEL_FILES))
+    assert found >= {"cp-double-count", "div-shift-sign", "defrag-zero-budget", "swa-shift-lost", "purge-leak"}
+    assert named_in_calls(ast.parse("emit(QuirkSeen(quirk=name)); self._quirk('odd', detail)")) == {"name", "odd"}
     assert named_in_words("as upstream (quirk no-such-thing)") == {"no-such-thing"}
 
 
@@ -128,3 +137,18 @@ def test_a_trial_store_that_drops_shifts() -> None:
     assert cache.prepare([UBatch.plain(Batch.from_runs([(33, 8, (0,))]))]) == (0,)
     assert [event.quirk for event in seen if isinstance(event, QuirkSeen)] == ["swa-shift-lost"]
     assert cache.arrays["shift"][:10].tolist() == [0] * 8 + [1] * 2
+
+
+def test_a_failed_decode_that_leaves_purged_cells_empty() -> None:
+    seen: list[Event] = []
+    params = CacheParams(kv_size=32, n_seq_max=2, swa_type=SWAType.STANDARD, n_swa=4)
+    cache = UnifiedCache(params, seen.append)
+    context = Context(cache, ContextParams(n_ubatch=4))
+    context.decode(Batch.from_runs([(0, 12, (0,))]))
+    context.decode(Batch.from_runs([(0, 2, (1,))]))
+    context.decode(Batch.from_runs([(12, 18, (0,))]))
+    cache.seq_cp(1, 2, 0, -1)
+    cache.head = 8
+    assert cache.prepare([UBatch.plain(Batch.from_runs([(30, n, (0,))])) for n in (4, 33)]) is None
+    assert [event.quirk for event in seen if isinstance(event, QuirkSeen)] == ["purge-leak"]
+    assert cache.arrays["pos"][:14].tolist() == [-1] * 8 + [8, 9, 10, 11, 0, 1]
