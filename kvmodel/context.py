@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvmodel.batch import Batch, UBatch, check, complete
+from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.base import Cache, MemoryStatus, Placed, PreparedBatch
+from kvmodel.checks import check, complete
 from kvmodel.errors import BatchError, CacheAbort, ParamError, check_int
 from kvmodel.events import (
     BatchChecked,

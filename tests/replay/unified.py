@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from kvmodel.batch import Batch, UBatch, check, complete
+from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.base import Cache, MemoryStatus, Placed
 from kvmodel.caches.unified import UnifiedCache
+from kvmodel.checks import check, complete
 from kvmodel.errors import BatchError
 from kvmodel.types import CacheParams, get_padding
 from tests.replay.describe import cache_sizes, cache_state, ubatch_fields, update_fields
