@@ -1,6 +1,7 @@
 """Pictures of a cache: pure functions from snapshots and timelines to Plotly figures, and their table twins."""
 
 from kvmodel.figures.cells import cells_figure
+from kvmodel.figures.defrag import defrag_figure
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.tables import cells_table, events_table, mask_table, sequences_table, usage_table
 from kvmodel.figures.usage import usage_figure
@@ -8,6 +9,7 @@ from kvmodel.figures.usage import usage_figure
 __all__ = [
     "cells_figure",
     "cells_table",
+    "defrag_figure",
     "events_table",
     "mask_figure",
     "mask_table",

@@ -5,29 +5,41 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from kvmodel.figures.grid import PLOT_WIDTH
 from kvmodel.figures.palette import Theme
 
 FONT = '"Source Sans", "Source Sans Pro", system-ui, -apple-system, "Segoe UI", sans-serif'
 FONT_SIZE = 13
 SMALL = 11
-LEGEND_HEIGHT = 34
-HIDDEN_AXIS = {"showgrid": False, "zeroline": False, "showline": False, "ticks": ""}
+LEGEND_LINE = 20
+SWATCH_WIDTH, CHAR_WIDTH = 44, 7
+"""Pixels of a legend entry without its words, and of one character."""
 
 
-def figure(page: Theme, traces: Sequence[Any], *, height: float, margin: dict[str, int], **layout: Any) -> go.Figure:
-    """A figure in the house style: no template, the page's colours, the legend in one line of words below.
+def figure(
+    page: Theme,
+    traces: Sequence[Any],
+    *,
+    height: float,
+    margin: dict[str, int],
+    width: int = PLOT_WIDTH,
+    **layout: Any,
+) -> go.Figure:
+    """A figure in the house style: no template, the page's colours, the legend in words below.
 
     Args:
         page: the colours.
         traces: what is drawn, in order.
-        height: pixels of the plot; the margins are added.
-        margin: pixels left, right, top and bottom (l, r, t, b).
+        height: pixels of the plot; margins and legend are added.
+        margin: pixels left, right, top and bottom (l, r, t, b); the legend comes below the bottom one.
+        width: pixels of the plot, about: as many entries stand in one line of the legend.
         **layout: further settings.
     """
+    below = margin["b"] + LEGEND_LINE * legend_lines(traces, width)
     shared = {
         "template": go.layout.Template(),
-        "height": round(height + margin["t"] + margin["b"]),
-        "margin": {**margin, "pad": 0},
+        "height": round(height + margin["t"] + below),
+        "margin": {**margin, "b": below, "pad": 0},
         "paper_bgcolor": page.paper,
         "plot_bgcolor": page.paper,
         "font": {"family": FONT, "size": FONT_SIZE, "color": page.ink},
@@ -48,6 +60,7 @@ def legend(page: Theme) -> dict[str, Any]:
         "y": 0,
         "yref": "container",
         "yanchor": "bottom",
+        "indentation": -12,
         "font": {"size": FONT_SIZE, "color": page.muted},
         "bgcolor": "rgba(0,0,0,0)",
         "itemclick": False,
@@ -55,6 +68,16 @@ def legend(page: Theme) -> dict[str, Any]:
         "itemsizing": "constant",
         "traceorder": "normal",
     }
+
+
+def legend_lines(traces: Sequence[Any], width: int) -> int:
+    """Lines that the legend takes at a plot width; all its columns are as wide as the longest entry."""
+    names = [trace.name for trace in traces if trace.showlegend]
+    if not names:
+        return 0
+    each = SWATCH_WIDTH + CHAR_WIDTH * max(map(len, names))
+    total = sum(SWATCH_WIDTH + CHAR_WIDTH * len(name) for name in names)
+    return 1 if total <= width else -(-len(names) // max(1, width // each))
 
 
 def hover_label(page: Theme) -> dict[str, Any]:
@@ -67,9 +90,23 @@ def hover_label(page: Theme) -> dict[str, Any]:
     }
 
 
-def swatch(name: str, colour: str, *, pattern: str = "", tone: str = "") -> go.Bar:
+def axis(page: Theme, **settings: Any) -> dict[str, Any]:
+    """An axis without lines, ticks or zoom: small muted labels only."""
+    return {
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "fixedrange": True,
+        "ticklabelstandoff": 3,
+        "tickfont": {"size": SMALL, "color": page.muted},
+        **settings,
+    }
+
+
+def swatch(name: str, colour: str, page: Theme, *, pattern: str = "", tone: str = "") -> go.Bar:
     """A legend entry: a filled square and words. Draws nothing."""
-    marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
+    edge = page.muted if colour == page.empty else colour
+    marker: dict[str, Any] = {"color": colour, "line": {"width": 1, "color": edge}}
     if pattern:
         marker["pattern"] = {"shape": pattern, "fgcolor": tone, "bgcolor": colour, "fillmode": "overlay", "size": 5}
     return go.Bar(x=[None], y=[None], name=name, marker=marker, showlegend=True, hoverinfo="skip")

@@ -1,37 +1,29 @@
 """The map of the cells of a cache."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from kvmodel.cells import EMPTY as NO_POS
 from kvmodel.errors import ParamError
 from kvmodel.figures import marks
-from kvmodel.figures.base import SMALL, discrete_scale, figure, outline_swatch, swatch
-from kvmodel.figures.codes import (
-    MAX_STRIPES,
-    Coded,
-    Colour,
-    by_change,
-    by_position,
-    by_sequence,
-    by_shift,
-)
-from kvmodel.figures.grid import Grid, Index
-from kvmodel.figures.hover import hover_layer
-from kvmodel.figures.labels import cell_text
-from kvmodel.figures.palette import Theme, ThemeName, seq_colour, seq_symbol, seq_tone
+from kvmodel.figures.base import SMALL, axis, discrete_scale, figure
+from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift
+from kvmodel.figures.grid import Grid, Index, ticks
+from kvmodel.figures.hover import MAX_TEXT_CELLS, hover_layer
+from kvmodel.figures.labels import cell_text, lines_in
+from kvmodel.figures.legend import cell_legend
+from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.words import owners_of
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
-MARGIN = {"l": 46, "r": 82, "t": 20, "b": 38}
-MAX_LEGEND = 16
-"""Sequences named in the legend; the others are named on hover and in the table."""
+MARGIN = {"l": 50, "r": 82, "t": 22, "b": 16}
+EDGE = 3
+"""Pixels around the squares in which marks at the border have room."""
 
 
 def cells_figure(
@@ -64,52 +56,54 @@ def cells_figure(
     """
     page, grid = page_of(theme), Grid.of(part.n_cells, columns)
     marked = np.empty(0, np.intp) if changed is None else np.asarray(changed, np.intp)
-    coded = _coded(part, colour, page, marked, grid)
+    coded = _coded(pooled(part, grid), colour, page, np.unique(marked // grid.pool), grid)
     traces = [
         _colours(coded, grid, page),
         hover_layer(part, grid, tokens),
         *cell_text(part, coded, grid, tokens, colour),
-        *_legend(part, colour, page, len(marked)),
+        *cell_legend(part, coded, colour, page, len(marked)),
     ]
-    head, n_kv = part.head, part.n_kv
     shapes = [
         *marks.grid_lines(grid, page),
-        marks.n_kv_mark(grid, n_kv, page),
+        marks.n_kv_mark(grid, part.n_kv, page),
         *marks.outlines(grid, marked, page.ink),
-        marks.head_mark(grid, head, page),
         *marks.outlines(grid, np.array([] if selected is None else [selected], np.intp), page.accent, 3.5),
+        marks.head_mark(grid, part.head, page),
     ]
-    words = marks.side_words(grid, head, n_kv, page)
-    return figure(
-        page, traces, height=grid.height, margin=MARGIN, shapes=shapes, annotations=words, **_axes(grid, page)
-    )
+    words = marks.side_words(grid, part.head, part.n_kv, page)
+    height = grid.height + 2 * EDGE
+    return figure(page, traces, height=height, margin=MARGIN, shapes=shapes, annotations=words, **_axes(grid, page))
+
+
+def pooled(part: PartSnapshot, grid: Grid) -> PartSnapshot:
+    """The squares as if they were cells: largest position and shift, the owners of all. The part itself if exact."""
+    if grid.pool == 1:
+        return part
+    begins = np.arange(0, grid.n, grid.pool)
+    unite = {"seqs": np.bitwise_or}
+    arrays = {name: unite.get(name, np.maximum).reduceat(array, begins) for name, array in part.arrays.items()}
+    return replace(part, arrays=arrays)
 
 
 def _coded(part: PartSnapshot, colour: Colour, page: Theme, changed: Index, grid: Grid) -> Coded:
     match colour:
         case "sequence":
-            width = int(grid.square[0])
-            coded = by_sequence(part, page, max(1, min(MAX_STRIPES, width // 2)))
+            width = 1 if grid.n > MAX_TEXT_CELLS else min(WIDTHS[-1], int(grid.square[0]))
+            return by_sequence(part.pos, part.seqs, page, width, foot=lines_in(grid) > 1)
         case "position":
-            coded = by_position(part, page)
+            return by_position(part, page)
         case "shift":
-            coded = by_shift(part, page)
+            return by_shift(part, page)
         case "changed":
-            coded = by_change(part, page, changed)
+            return by_change(part, page, changed)
         case _:
             raise ParamError("colour", colour, "sequence, position, shift or changed")
-    return coded if grid.pool == 1 else _pooled(coded, grid)
-
-
-def _pooled(coded: Coded, grid: Grid) -> Coded:
-    """One code a square: that of its cells, or of the largest where they differ."""
-    flat = np.maximum.reduceat(coded.codes[:, 0, 0], np.arange(0, grid.n, grid.pool))
-    return Coded(flat[:, None, None], coded.colours, flat, coded.scale)
 
 
 def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
     """The picture: every cell as its block of pixels."""
-    colours = [*coded.colours, page.paper] if grid.rows * grid.columns > grid.squares else list(coded.colours)
+    beyond = grid.rows * grid.columns > grid.squares
+    colours = [*coded.colours, *([page.paper] if beyond else [])]
     blocks = grid.lay_out(coded.codes, len(colours) - 1)
     rows, columns, high, wide = blocks.shape
     settings = discrete_scale(colours)
@@ -117,12 +111,12 @@ def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
         settings |= {"showscale": True, "colorbar": _bar(coded.scale, page)}
     return go.Heatmap(
         z=blocks.swapaxes(1, 2).reshape(rows * high, columns * wide),
-        name="colours",
-        hoverinfo="skip",
         x0=-0.5 + 0.5 / wide,
         dx=1 / wide,
         y0=-0.5 + 0.5 / high,
         dy=1 / high,
+        name="colours",
+        hoverinfo="skip",
         showlegend=False,
         **settings,
     )
@@ -139,66 +133,32 @@ def _bar(scale: dict[str, Any], page: Theme) -> dict[str, Any]:
         "y": 0,
         "yref": "container",
         "yanchor": "bottom",
+        "ypad": 0,
         "outlinewidth": 0,
         "tickvals": scale["tickvals"],
         "ticktext": scale["ticktext"],
         "tickfont": {"size": SMALL, "color": page.muted},
-        "ypad": 0,
         "title": {"text": scale["title"], "side": "top", "font": {"size": SMALL, "color": page.muted}},
     }
 
 
-def _legend(part: PartSnapshot, colour: Colour, page: Theme, n_changed: int) -> list[Any]:
-    """What the colours mean, in words."""
-    entries: list[Any] = []
-    if colour == "sequence":
-        entries += _sequence_words(part, page)
-    if colour == "changed":
-        entries += [swatch("changed", page.accent), swatch("emptied", page.freed), swatch("in use", page.filled)]
-    entries.append(swatch("empty", page.empty))
-    if n_changed:
-        entries.append(outline_swatch("changed in this step", page.ink))
-    return entries
-
-
-def _sequence_words(part: PartSnapshot, page: Theme) -> list[Any]:
-    filled = part.pos != NO_POS
-    seqs = owners_of(int(np.bitwise_or.reduce(part.seqs[filled], initial=np.uint64(0))))
-    entries = [
-        swatch(f"sequence {seq}", seq_colour(seq), pattern=seq_symbol(seq), tone=seq_tone(seq))
-        for seq in seqs[:MAX_LEGEND]
-    ]
-    if len(seqs) > MAX_LEGEND:
-        entries.append(swatch(f"and {len(seqs) - MAX_LEGEND} more", page.several))
-    if (part.seqs[filled] == 0).any():
-        entries.append(swatch("no owner", page.filled))
-    return entries
-
-
 def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
     """Cell numbers: of the first cell of a row at the left, how far into the row above."""
-    shared = {
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "tickfont": {"size": SMALL, "color": page.muted},
-    }
-    step = max(1, grid.columns // 8)
-    columns = list(range(0, grid.columns, step))
-    rows = list(range(0, grid.rows, max(1, -(-grid.rows // 16))))
+    columns, rows = ticks(grid.columns, 16), ticks(grid.rows, 16)
+    wide, high = (EDGE / pixels for pixels in grid.square)
+    each = grid.columns * grid.pool
     return {
-        "xaxis": {
-            **shared,
-            "side": "top",
-            "range": [-0.5, grid.columns - 0.5],
-            "tickvals": columns,
-            "ticktext": [f"+{column * grid.pool:,}" for column in columns],
-        },
-        "yaxis": {
-            **shared,
-            "range": [grid.rows - 0.5, -0.5],
-            "tickvals": rows,
-            "ticktext": [f"{row * grid.columns * grid.pool:,}" for row in rows],
-        },
+        "xaxis": axis(
+            page,
+            side="top",
+            range=[-0.5 - wide, grid.columns - 0.5 + wide],
+            tickvals=columns,
+            ticktext=[f"+{column * grid.pool:,}" for column in columns],
+        ),
+        "yaxis": axis(
+            page,
+            range=[grid.rows - 0.5 + high, -0.5 - high],
+            tickvals=rows,
+            ticktext=["cell 0", *(f"{row * each:,}" for row in rows[1:])],
+        ),
     }

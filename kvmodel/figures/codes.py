@@ -1,6 +1,6 @@
 """From cells to colour codes: one small number for every pixel of a cell, and what the numbers mean.
 
-A cell is drawn as a block of pixels, so that several owners alternate as stripes and a pattern tells sequences of one
+A cell is drawn as a block of pixels, so that each of several owners gets a stripe and a pattern tells sequences of one
 colour apart. Everything here is arrays; the drawing is done in `cells.py`.
 """
 
@@ -29,14 +29,19 @@ from kvmodel.snapshot import PartSnapshot
 Codes = NDArray[np.uint8]
 Colour = Literal["sequence", "position", "shift", "changed"]
 
-EMPTY, NO_OWNER, SEVERAL, FIRST = 0, 1, 2, 3
-"""Codes of a sequence map: empty, in use without an owner, several owners, then fill and tone of every colour."""
+EMPTY, PLAIN, SEVERAL, FIRST = 0, 1, 2, 3
+"""Codes of a sequence map: empty, in use, several owners, then the fills of all colours and their tones."""
 
-N_COLOURS = len(SEQUENCES)
-MAX_STRIPES = 12
-PATTERN_SIZE = 4
 STILL, IN_USE, CHANGED, FREED = 0, 1, 2, 3
 """Codes of a map of changes: empty as before, in use as before, changed, emptied."""
+
+N_COLOURS = len(SEQUENCES)
+WIDTHS = (1, 2, 3, 4, 6, 12)
+"""Pixels a cell may be wide: what one, two, three, four, six or twelve owners share evenly."""
+
+PATTERN_SIZE = 4
+FOOT_ROWS, FOOT = 8, 2
+"""A cell with a foot is 8 pixels high and shows its owners in the lowest 2, below the text."""
 
 _PIXELS = {
     "": "0000 0000 0000 0000",
@@ -58,59 +63,69 @@ class Coded:
     Attributes:
         codes: uint8 [n, r, s], r x s pixels for each of n cells.
         colours: what each code looks like.
-        fill: uint8 [n], the code of each cell as a whole, for the ink of its text.
         scale: for a continuous scale the codes, labels and title of its bar.
     """
 
     codes: Codes
     colours: Sequence[str]
-    fill: Codes
     scale: dict[str, Any] | None = None
 
+    @property
+    def fill(self) -> Codes:
+        """The code at the upper left of each cell, on which its text stands, uint8 [n]."""
+        return self.codes[:, 0, 0]
 
-def by_sequence(part: PartSnapshot, page: Theme, max_stripes: int) -> Coded:
-    """Owners as colours; several alternate as stripes, as many as `max_stripes` allows."""
-    codes = owner_codes(part.pos, part.seqs, max_stripes)
-    return Coded(codes, sequence_colours(page), codes[:, 0, 0])
 
+def by_sequence(
+    pos: NDArray[np.int32], seqs: NDArray[np.uint64], page: Theme, max_width: int, *, foot: bool = False
+) -> Coded:
+    """Owners as colours; several share the cell as stripes, or only its foot so that text stays readable above.
 
-def sequence_colours(page: Theme) -> list[str]:
-    """The colours of a sequence map by code."""
+    Args:
+        pos: positions, int32 [n].
+        seqs: owners as bit sets, uint64 [n].
+        page: the colours.
+        max_width: pixels a cell has; with 1 several owners are one code of their own and patterns are left out.
+        foot: stripes in the lowest part of a cell only.
+    """
     fills = [seq_colour(seq) for seq in range(N_COLOURS)]
     tones = [seq_tone(seq) for seq in range(N_COLOURS)]
-    return [page.empty, page.filled, page.several, *fills, *tones]
+    colours = [page.empty, page.filled, page.several, *fills, *tones]
+    return Coded(owner_codes(pos, seqs, max_width, foot=foot), colours)
 
 
-def owner_codes(pos: NDArray[np.int32], seqs: NDArray[np.uint64], max_stripes: int) -> Codes:
-    """Codes of a sequence map, uint8 [n, r, s].
-
-    A cell of m owners shows them in s stripes, in ascending order over and over; when m exceeds s, the first s of
-    them. With `max_stripes` of 1 several owners are one code of their own.
-    """
+def owner_codes(pos: NDArray[np.int32], seqs: NDArray[np.uint64], max_width: int, *, foot: bool = False) -> Codes:
+    """Codes of a sequence map, uint8 [n, r, s]; stripes in ascending order of the owners, from the left."""
     sets, which = np.unique(seqs, return_inverse=True)
     owners = [owners_of(int(bits)) for bits in sets]
-    size = PATTERN_SIZE if max_stripes > 1 and any(max(seqs, default=0) >= N_COLOURS for seqs in owners) else 1
-    stripes = stripes_for([len(seqs) for seqs in owners if seqs], max_stripes)
-    width = lcm(stripes, size)
-    blocks = np.array([_block(seqs, size, width, stripes) for seqs in owners], np.uint8).reshape(-1, size, width)
-    codes: Codes = blocks[which]
+    counts = {len(group) for group in owners if group}
+    patterned = max_width > 1 and any(group[-1] >= N_COLOURS for group in owners if group)
+    feet = foot and max(counts, default=0) > 1
+    width = lcm(_width(counts, max_width), PATTERN_SIZE if patterned else 1)
+    height = FOOT_ROWS if feet else PATTERN_SIZE if patterned else 1
+    blocks = np.array([_block(group, height, width, feet) for group in owners], np.uint8)
+    codes: Codes = blocks.reshape(-1, height, width)[which]
     codes[pos == NO_POS] = EMPTY
     return codes
 
 
-def stripes_for(counts: Sequence[int], most: int) -> int:
-    """Stripes that divide a cell evenly among each of `counts` owners, if `most` suffices."""
-    return min(lcm(*counts), most) if counts else 1
+def _width(counts: set[int], most: int) -> int:
+    """Pixels that cells of so many owners need to share evenly, as far as there are."""
+    allowed = [width for width in WIDTHS if width <= most]
+    return next((width for width in allowed if width % lcm(*counts) == 0), allowed[-1])
 
 
-def _block(owners: tuple[int, ...], size: int, width: int, stripes: int) -> Codes:
-    """The pixels of one cell, uint8 [size, width]."""
-    if not owners or (len(owners) > 1 and stripes == 1):
-        return np.full((size, width), SEVERAL if owners else NO_OWNER, np.uint8)
-    seq = np.array(owners)[np.arange(width) * stripes // width % len(owners)]
-    rows, columns = np.indices((size, width)) % PATTERN_SIZE
-    lines = PATTERN_PIXELS[seq // N_COLOURS, rows, columns] if size > 1 else 0
-    return (FIRST + seq % N_COLOURS + N_COLOURS * lines).astype(np.uint8).reshape(size, width)
+def _block(owners: tuple[int, ...], height: int, width: int, feet: bool) -> Codes:
+    """The pixels of one cell, uint8 [height, width]."""
+    if not owners or (len(owners) > 1 and width == 1):
+        return np.full((height, width), SEVERAL if owners else PLAIN, np.uint8)
+    seq = np.array(owners)[np.arange(width) * len(owners) // width]
+    rows, columns = np.indices((height, width)) % PATTERN_SIZE
+    lines = PATTERN_PIXELS[seq // N_COLOURS, rows, columns] if height > 1 and width % PATTERN_SIZE == 0 else 0
+    block = np.broadcast_to(FIRST + seq % N_COLOURS + N_COLOURS * lines, (height, width)).astype(np.uint8)
+    if feet and len(owners) > 1:
+        block[:-FOOT] = PLAIN
+    return block
 
 
 def by_position(part: PartSnapshot, page: Theme) -> Coded:
@@ -122,22 +137,24 @@ def by_position(part: PartSnapshot, page: Theme) -> Coded:
     ticks = sorted({low, (low + high) // 2, high})
     at = [1 + (tick - low) / max(high - low, 1) * (SCALE_STEPS - 1) for tick in ticks]
     scale = {"title": "position", "tickvals": at, "ticktext": [f"{tick:,}" for tick in ticks]}
-    return Coded(codes[:, None, None], [page.empty, *position_scale()], codes, scale)
+    return Coded(codes[:, None, None], [page.empty, *position_scale()], scale)
 
 
 def by_shift(part: PartSnapshot, page: Theme) -> Coded:
-    """Pending shifts on a scale that is symmetric around none."""
+    """Pending shifts on a scale that is symmetric around none; without a scale if nothing is pending."""
     word, shift = shift_of(part)
-    most = max(int(np.abs(shift.astype(np.int64)).max(initial=0)), 1)
+    filled = part.pos != NO_POS
+    most = int(np.abs(shift[filled].astype(np.int64)).max(initial=0))
+    if not most:
+        return Coded(filled.astype(np.uint8)[:, None, None], [page.empty, page.filled])
     middle = (SCALE_STEPS - 1) // 2
-    shade = 1 + middle + np.rint(shift / most * middle)
-    codes = np.where(part.pos != NO_POS, shade, EMPTY).astype(np.uint8)
+    codes = np.where(filled, 1 + middle + np.rint(shift / most * middle), EMPTY).astype(np.uint8)
     scale = {
         "title": f"pending {word}",
         "tickvals": [1, 1 + middle, 1 + 2 * middle],
-        "ticktext": [f"{-most:,}", "0", f"+{most:,}"],
+        "ticktext": [f"-{most:,}", "0", f"+{most:,}"],
     }
-    return Coded(codes[:, None, None], [page.empty, *shift_scale(page.name)], codes, scale)
+    return Coded(codes[:, None, None], [page.empty, *shift_scale(page.name)], scale)
 
 
 def by_change(part: PartSnapshot, page: Theme, changed: NDArray[np.intp]) -> Coded:
@@ -145,4 +162,4 @@ def by_change(part: PartSnapshot, page: Theme, changed: NDArray[np.intp]) -> Cod
     filled = part.pos != NO_POS
     codes = np.where(filled, IN_USE, STILL).astype(np.uint8)
     codes[changed] = np.where(filled[changed], CHANGED, FREED)
-    return Coded(codes[:, None, None], [page.empty, page.filled, page.accent, page.freed], codes)
+    return Coded(codes[:, None, None], [page.empty, page.filled, page.accent, page.freed])

@@ -18,7 +18,7 @@ PLOT_WIDTH = 720
 PLOT_HEIGHT = 272
 """Most pixels that the squares of a map take in height."""
 
-ROW_HEIGHT = 46
+ROW_HEIGHT = 56
 """Most pixels of one row."""
 
 MAX_SQUARES = 1 << 17
@@ -104,6 +104,12 @@ class Grid:
         lengths = np.diff(np.append(begins, len(squares)))
         row, column = np.divmod(squares[begins], self.columns)
         return np.stack([column - 0.5, row - 0.5, column + lengths - 0.5, row + 0.5], axis=1)
+
+
+def ticks(n: int, most: int) -> list[int]:
+    """Evenly spaced indices from 0 to below `n`, at most `most` of them, a power of two apart."""
+    step = 1 << max(0, (-(-n // most) - 1).bit_length())
+    return list(range(0, n, step))
 
 
 def columns_for(squares: int) -> int:

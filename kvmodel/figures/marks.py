@@ -23,7 +23,7 @@ def path(points: str, colour: str, width: float, **style: Any) -> dict[str, Any]
 
 def gap(grid: Grid) -> float:
     """Pixels between two squares."""
-    return max(0.0, min(3.0, min(grid.square) / 6)) if min(grid.square) >= 4 else 0.0
+    return min(3.0, min(grid.square) / 8) if min(grid.square) >= 4 else 0.0
 
 
 def grid_lines(grid: Grid, page: Theme) -> list[dict[str, Any]]:

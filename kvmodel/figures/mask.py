@@ -10,19 +10,25 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY
-from kvmodel.figures.base import SMALL, discrete_scale, figure, swatch
-from kvmodel.figures.palette import Theme, ThemeName
+from kvmodel.figures.base import axis, discrete_scale, figure, swatch
+from kvmodel.figures.codes import PATTERN_PIXELS, PATTERN_SIZE
+from kvmodel.figures.grid import ticks
+from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName, mix
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.words import owner_texts, reason_words, safe, token_texts
 from kvmodel.mask import MaskReason, mask_reasons
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
-MARGIN = {"l": 46, "r": 8, "t": 20, "b": 38}
+MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
+WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 760, 17, 168, 34
 MAX_SQUARES = 1 << 15
 """Squares drawn at most, each with its reason in words: more than that a panel's pixels do not show."""
 
 MAX_ROWS = 64
+MAX_PATTERNED = 2048
+"""Squares up to which each is large enough for lines between them and a pattern inside."""
+
 PRIORITY = np.array(
     [
         MaskReason.EMPTY,
@@ -61,7 +67,7 @@ def mask_figure(
     tokens: Sequence[Token] = (),
     theme: ThemeName = "light",
 ) -> go.Figure:
-    """One row a token of the ubatch, one column a cell up to n_kv, the reason as colour.
+    """One row a token of the ubatch, one column a cell up to n_kv, the reason as colour and pattern.
 
     Args:
         part: the cells after the ubatch was stored.
@@ -73,9 +79,9 @@ def mask_figure(
 
     Returns:
         A figure whose first trace, `reasons`, holds MaskReason codes (uint8 [tokens, cells]) and the reasons as text.
-        A mask beyond 32,768 squares shows evenly spaced rows and pools neighbouring cells; it says so on hover.
+        A mask beyond 32,768 squares shows evenly spaced rows and pools neighbouring cells; the hover text says so.
     """
-    page = page_of(theme)
+    page, words = page_of(theme), reason_words(part.params.swa_type)
     codes = mask_reasons(
         part.pos[: part.n_kv],
         part.seqs[: part.n_kv],
@@ -87,23 +93,16 @@ def mask_figure(
         padding=padding,
     )
     drawn = _drawn(codes)
-    words = reason_words(part.params.swa_type)
-    present = np.unique(drawn.codes).tolist()
-    legend = [swatch(words[code], page.reasons[code]) for code in present]
-    height = max(60.0, min(168.0, 16.0 * len(drawn.rows)))
-    return figure(
-        page,
-        [_squares(part, ubatch, drawn, tokens, page, words), *legend],
-        height=height,
-        margin=MARGIN,
-        **_axes(ubatch, drawn, page),
-    )
+    traces = [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page), *_legend(drawn, page, words)]
+    height = max(MIN_HEIGHT, min(MAX_HEIGHT, ROW_HEIGHT * len(drawn.rows)))
+    return figure(page, traces, height=height, margin=MARGIN, width=WIDTH, **_axes(ubatch, drawn, page))
 
 
 def _drawn(codes: NDArray[np.uint8]) -> Drawn:
+    """The squares of a mask, or as many as can be seen."""
     n, n_kv = codes.shape
-    rows = np.arange(n) if n * n_kv <= MAX_SQUARES or n <= MAX_ROWS else np.linspace(0, n - 1, MAX_ROWS).astype(np.intp)
-    pool = -(-n_kv * len(rows) // MAX_SQUARES)
+    rows = np.arange(n) if codes.size <= MAX_SQUARES else np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
+    pool = max(1, -(-n_kv * len(rows) // MAX_SQUARES))
     shown = codes[rows]
     if pool > 1:
         rank = np.argsort(PRIORITY).astype(np.uint8)
@@ -114,19 +113,58 @@ def _drawn(codes: NDArray[np.uint8]) -> Drawn:
 def _squares(
     part: PartSnapshot, ubatch: UBatch, drawn: Drawn, tokens: Sequence[Token], page: Theme, words: tuple[str, ...]
 ) -> go.Heatmap:
-    small = drawn.codes.size <= 2048
+    gap = 1 if drawn.codes.size <= MAX_PATTERNED else 0
     return go.Heatmap(
         z=drawn.codes,
-        name="reasons",
         x=_cell_words(part, drawn.pool),
         y=_query_words(ubatch, drawn.rows, tokens),
         text=np.array(words, object)[drawn.codes].tolist(),
-        xgap=1 if small else 0,
-        ygap=1 if small else 0,
+        xgap=gap,
+        ygap=gap,
+        name="reasons",
         hovertemplate="<b>%{text}</b><br>%{y}<br>%{x}<extra></extra>",
         showlegend=False,
         **discrete_scale(page.reasons),
     )
+
+
+def _pattern(drawn: Drawn, page: Theme) -> list[go.Heatmap]:
+    """Lines over the squares that tell the reasons apart without colour, where squares are large enough."""
+    if drawn.codes.size > MAX_PATTERNED:
+        return []
+    shape = np.array([PATTERNS.index(REASON_PATTERNS[reason]) for reason in MaskReason])
+    blocks = PATTERN_PIXELS[shape[drawn.codes]]
+    rows, columns = drawn.codes.shape
+    return [
+        go.Heatmap(
+            z=blocks.swapaxes(1, 2).reshape(rows * PATTERN_SIZE, columns * PATTERN_SIZE),
+            x0=-0.5 + 0.5 / PATTERN_SIZE,
+            dx=1 / PATTERN_SIZE,
+            y0=-0.5 + 0.5 / PATTERN_SIZE,
+            dy=1 / PATTERN_SIZE,
+            opacity=0.35,
+            name="patterns",
+            hoverinfo="skip",
+            showlegend=False,
+            **discrete_scale(["rgba(0,0,0,0)", page.paper]),
+        )
+    ]
+
+
+def _legend(drawn: Drawn, page: Theme, words: tuple[str, ...]) -> list[go.Bar]:
+    """The reasons that occur, in words."""
+    present = np.unique(drawn.codes).tolist()
+    lined = drawn.codes.size <= MAX_PATTERNED
+    return [
+        swatch(
+            words[code],
+            page.reasons[code],
+            page,
+            pattern=REASON_PATTERNS[MaskReason(code)] if lined else "",
+            tone=mix(page.reasons[code], page.paper, 0.5),
+        )
+        for code in present
+    ]
 
 
 def _query_words(ubatch: UBatch, rows: NDArray[np.intp], tokens: Sequence[Token]) -> list[str]:
@@ -140,7 +178,7 @@ def _query_words(ubatch: UBatch, rows: NDArray[np.intp], tokens: Sequence[Token]
 
 
 def _cell_words(part: PartSnapshot, pool: int) -> list[str]:
-    """Each column in words."""
+    """Each column in words; a block of cells is visible if any of its cells is."""
     if pool > 1:
         return [f"cells {i} to {min(i + pool, part.n_kv) - 1}" for i in range(0, part.n_kv, pool)]
     owners = owner_texts(part.seqs[: part.n_kv]).tolist()
@@ -152,27 +190,26 @@ def _cell_words(part: PartSnapshot, pool: int) -> list[str]:
 
 def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
     """Cell numbers above, positions of the tokens at the left."""
-    shared = {
-        "type": "category",
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "tickfont": {"size": SMALL, "color": page.muted},
-        "tickangle": 0,
-    }
     n, n_columns = drawn.codes.shape
-    columns = list(range(0, n_columns, max(1, n_columns // 8)))
-    rows = list(range(0, n, max(1, -(-n // 12))))
-    pos = ubatch.pos.tolist()
-    labels = [f"{pos[i]:,}" if (i := int(drawn.rows[row])) < len(pos) else "padding" for row in rows]
+    n_tokens = int(np.count_nonzero(drawn.rows < len(ubatch)))
+    rows, columns = ticks(n_tokens, 10), ticks(n_columns, 8)
+    labels = [f"pos {ubatch.pos[drawn.rows[0]]:,}", *(f"{ubatch.pos[drawn.rows[row]]:,}" for row in rows[1:])]
+    end = [(n_tokens, "padding")] if n_tokens < n else []
     return {
-        "xaxis": {
-            **shared,
-            "side": "top",
-            "range": [-0.5, n_columns - 0.5],
-            "tickvals": columns,
-            "ticktext": [f"{column * drawn.pool:,}" for column in columns],
-        },
-        "yaxis": {**shared, "range": [n - 0.5, -0.5], "tickvals": rows, "ticktext": labels},
+        "xaxis": axis(
+            page,
+            type="category",
+            side="top",
+            tickangle=0,
+            range=[-0.5, n_columns - 0.5],
+            tickvals=columns,
+            ticktext=["cell 0", *(f"{column * drawn.pool:,}" for column in columns[1:])],
+        ),
+        "yaxis": axis(
+            page,
+            type="category",
+            range=[n - 0.5, -0.5],
+            tickvals=rows + [row for row, _ in end],
+            ticktext=labels + [word for _, word in end],
+        ),
     }

@@ -23,6 +23,15 @@ SEQUENCES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "
 PATTERNS = ("", "-", "|", "/", "\\", "+", "x", ".")
 """Plotly's pattern shapes, one for each round through the colours."""
 
+REASON_PATTERNS = {
+    MaskReason.VISIBLE: "",
+    MaskReason.EMPTY: "",
+    MaskReason.OTHER_SEQ: "/",
+    MaskReason.FUTURE: ".",
+    MaskReason.OUTSIDE: "-",
+    MaskReason.PADDING: "x",
+}
+
 BLACK, WHITE = "#000000", "#FFFFFF"
 TONE = 0.5
 """Share of white in the lines of a pattern."""
@@ -57,10 +66,6 @@ class Theme:
     falling: str
     rising: str
     reasons: tuple[str, ...]
-
-    def reason(self, reason: MaskReason) -> str:
-        """Colour of a mask square."""
-        return self.reasons[reason]
 
 
 LIGHT = Theme(

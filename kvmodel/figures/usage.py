@@ -4,19 +4,23 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
-from kvmodel.figures.base import SMALL, figure
+from kvmodel.figures.base import SMALL, axis, figure
+from kvmodel.figures.grid import ticks
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
+from kvmodel.figures.words import MIB, mib
+from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 
-MARGIN = {"l": 46, "r": 62, "t": 20, "b": 58}
-HEIGHT = 190
-MIB = 2**20
+MARGIN = {"l": 50, "r": 70, "t": 22, "b": 38}
+WIDTH, HEIGHT, STRIP = 360, 120, 44
+"""Pixels: width of the plot, about; height of the plot of cells and of the strip for the fragmentation."""
 
 
 def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName = "light") -> go.Figure:
-    """Used cells, n_kv and bytes in use above, fragmentation below, over the steps by operation.
+    """Used cells, bytes in use and n_kv over the steps by operation, fragmentation in a strip below if there is any.
 
     Args:
         timeline: a played scenario.
@@ -28,57 +32,63 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         A figure with the traces `used cells`, `n_kv` and `fragmentation`, one point a step.
     """
     page, part = page_of(theme), timeline.start[name]
-    steps = np.arange(timeline.n_steps, dtype=np.int32)
-    used = timeline.series("used", name).astype(np.int32)
-    n_kv = timeline.series("n_kv", name).astype(np.int32)
-    share = timeline.series("fragmentation", name)
-    mib = used * ((part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB)
-    traces = [
-        _line(
-            steps,
-            used,
-            "used cells",
-            page.accent,
-            width=2.5,
-            customdata=mib,
-            hovertemplate="step %{x}: %{y:,} cells in use, %{customdata:.2f} MiB<extra></extra>",
-        ),
-        _line(
-            steps, n_kv, "n_kv", page.ink, width=1.5, dash="dot", hovertemplate="step %{x}: n_kv %{y:,}<extra></extra>"
-        ),
-        _line(
-            steps,
-            share,
-            "fragmentation",
-            page.muted,
-            width=1.5,
-            yaxis="y3",
-            fill="tozeroy",
-            hovertemplate="step %{x}: fragmentation %{y:.1%}<extra></extra>",
-        ),
-        _line(steps[:1], mib[:1], "MiB", "rgba(0,0,0,0)", yaxis="y2", showlegend=False, hoverinfo="skip"),
-    ]
-    top = float(max(part.n_cells, 1))
-    per_cell = (part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB
+    fragmentation = timeline.series("fragmentation", name)
+    strip = bool(fragmentation.any())
+    traces = [*_cell_lines(timeline, part, page), _fragmentation_line(fragmentation, page, strip)]
+    marked = [_dot(trace, step, page) for trace in traces[: 3 if strip else 2]]
     return figure(
         page,
-        traces,
-        height=HEIGHT,
+        [*traces, *marked, _byte_scale()],
+        height=HEIGHT + STRIP * strip,
         margin=MARGIN,
-        **_axes(page, top, top * per_cell, timeline.n_steps),
+        width=WIDTH,
         shapes=[_now(step, page)],
         annotations=[_now_words(step, page)],
+        **_axes(part, timeline.n_steps, page, strip),
     )
 
 
-def _line(x: Any, y: Any, name: str, colour: str, *, width: float = 2, dash: str = "solid", **more: Any) -> go.Scatter:
+def _cell_lines(timeline: Timeline, part: PartSnapshot, page: Theme) -> list[go.Scatter]:
+    used = timeline.series("used", part.name).astype(np.int32)
+    n_kv = timeline.series("n_kv", part.name).astype(np.int32)
+    per_cell = (part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB
+    told = "step %{x}: %{y:,} used cells, %{customdata:.2f} MiB<extra></extra>"
+    return [
+        _line(used, "used cells", page.accent, 2.5, "solid", customdata=used * per_cell, hovertemplate=told),
+        _line(n_kv, "n_kv", page.ink, 1.5, "dot", hovertemplate="step %{x}: n_kv %{y:,}<extra></extra>"),
+    ]
+
+
+def _fragmentation_line(share: NDArray[np.float64], page: Theme, strip: bool) -> go.Scatter:
+    """Its own line below; without any it is only named, since the word would be missed."""
+    told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
+    name = "fragmentation" if strip else "no fragmentation"
+    line = _line(share, name, page.muted, 1.5, "dash", yaxis="y3" if strip else "y", hovertemplate=told)
+    return line if strip else line.update(line={"color": "rgba(0,0,0,0)"}, hoverinfo="skip", hovertemplate=None)
+
+
+def _line(y: NDArray[Any], name: str, colour: str, width: float, dash: str, **more: Any) -> go.Scatter:
+    style = {"color": colour, "width": width, "dash": dash, "shape": "hv"}
     return go.Scatter(
-        x=x, y=y, name=name, mode="lines", line={"color": colour, "width": width, "dash": dash, "shape": "hv"}, **more
+        x=np.arange(len(y), dtype=np.int32), y=y, name=name, mode="lines", line=style, showlegend=True, **more
     )
+
+
+def _dot(line: go.Scatter, step: int, page: Theme) -> go.Scatter:
+    """The value of a line at the current step."""
+    marker = {"color": line.line.color, "size": 8, "line": {"color": page.paper, "width": 1.5}}
+    return go.Scatter(
+        x=[step], y=[line.y[step]], yaxis=line.yaxis, mode="markers", marker=marker, hoverinfo="skip", showlegend=False
+    )
+
+
+def _byte_scale() -> go.Scatter:
+    """Nothing to see: an axis needs a trace to appear."""
+    return go.Scatter(x=[None], y=[None], yaxis="y2", showlegend=False, hoverinfo="skip")
 
 
 def _now(step: int, page: Theme) -> dict[str, Any]:
-    """The current step as a line through both plots."""
+    """The current step as a line through the whole plot."""
     return {
         "type": "line",
         "xref": "x",
@@ -87,14 +97,14 @@ def _now(step: int, page: Theme) -> dict[str, Any]:
         "x1": step,
         "y0": 0,
         "y1": 1,
-        "line": {"color": page.ink, "width": 1},
+        "line": {"color": page.muted, "width": 1},
         "layer": "below",
     }
 
 
 def _now_words(step: int, page: Theme) -> dict[str, Any]:
     return {
-        "text": f"step {step:,}",
+        "text": f"<b>step {step:,}</b>",
         "x": step,
         "xref": "x",
         "y": 1,
@@ -105,40 +115,47 @@ def _now_words(step: int, page: Theme) -> dict[str, Any]:
     }
 
 
-def _axes(page: Theme, cells: float, mib: float, n_steps: int) -> dict[str, Any]:
-    shared = {
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "fixedrange": True,
-        "tickfont": {"size": SMALL, "color": page.muted},
+def _axes(part: PartSnapshot, n_steps: int, page: Theme, strip: bool) -> dict[str, Any]:
+    """Steps below, cells at the left, the same as bytes at the right, fragmentation in its strip."""
+    n, size = part.n_cells, part.size_k_bytes + part.size_v_bytes
+    cells = [0, n // 2, n]
+    split = (STRIP - 14) / (HEIGHT + STRIP)
+    main = [STRIP / (HEIGHT + STRIP), 1] if strip else [0, 1]
+    steps = ticks(n_steps, 8)
+    axes = {
+        "xaxis": axis(
+            page,
+            range=[-0.02 * n_steps, max(n_steps - 1, 1) + 0.02 * n_steps],
+            anchor="y3" if strip else "y",
+            tickvals=steps,
+            ticktext=["start", *(f"{step:,}" for step in steps[1:])],
+        ),
+        "yaxis": axis(
+            page,
+            domain=main,
+            range=[0, n * 1.05],
+            tickvals=cells,
+            tickformat=",d",
+            showgrid=True,
+            gridcolor=page.line,
+        ),
+        "yaxis2": axis(
+            page,
+            overlaying="y",
+            side="right",
+            range=[0, n * 1.05],
+            tickvals=cells,
+            ticktext=[mib(size * cell / n) for cell in cells],
+        ),
     }
-    return {
-        "xaxis": {
-            **shared,
-            "range": [-0.2, max(n_steps - 1, 1) + 0.2],
-            "anchor": "y3",
-            "tickformat": ",d",
-            "nticks": 8,
-            "showline": True,
-            "linecolor": page.line,
-        },
-        "yaxis": {
-            **shared,
-            "domain": [0.34, 1],
-            "range": [0, cells * 1.04],
-            "nticks": 4,
-            "showgrid": True,
-            "gridcolor": page.line,
-            "tickformat": ",d",
-        },
-        "yaxis2": {
-            **shared,
-            "overlaying": "y",
-            "side": "right",
-            "range": [0, mib * 1.04],
-            "nticks": 4,
-            "ticksuffix": " MiB",
-        },
-        "yaxis3": {**shared, "domain": [0, 0.22], "range": [0, 1], "tickvals": [0, 1], "tickformat": ".0%"},
-    }
+    if strip:
+        axes["yaxis3"] = axis(
+            page,
+            domain=[0, split],
+            range=[0, 1.05],
+            tickvals=[0, 1],
+            tickformat=".0%",
+            showgrid=True,
+            gridcolor=page.line,
+        )
+    return axes

@@ -12,6 +12,8 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 from kvmodel.types import SWAType
 
+MIB = 2**20
+
 Strings = NDArray[np.str_]
 
 
@@ -76,4 +78,4 @@ def reason_words(swa_type: SWAType) -> tuple[str, ...]:
 
 def mib(n_bytes: float) -> str:
     """Bytes in MiB with two decimals, as llama.cpp prints them."""
-    return f"{n_bytes / 2**20:.2f} MiB"
+    return f"{n_bytes / MIB:.2f} MiB"
