@@ -24,5 +24,8 @@ MAX_MASK_BYTES = 1 << 30
 MAX_SCENARIO_BYTES = 4 << 20
 """Bytes of a scenario document: 10,000 operations with their texts stay below it."""
 
+MAX_TIMELINE_BYTES = 1 << 29
+"""Bytes of all changes of one timeline: ten thousand steps of a server's cache take a tenth of it."""
+
 INT32_MAX = 2**31 - 1
 """The largest position; upstream's stand-in for an open end of a range."""

@@ -1,5 +1,6 @@
 """Playing a scenario on live caches and writing its timeline."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from kvmodel.events import (
     ShiftApplied,
     UBatchStored,
 )
+from kvmodel.limits import MAX_TIMELINE_BYTES
 from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
 from kvmodel.scenario import Scenario
 from kvmodel.snapshot import PartMoment, copy_arrays, difference, snapshot, spans_of
-from kvmodel.timeline import Frame, OpResult, Timeline, Token
+from kvmodel.timeline import Frame, OpResult, Timeline
 
 LASTING = (
     UBatchStored,
@@ -52,6 +54,7 @@ class Player:
         self.context = Context(self.cache, scenario.context.params, self.receive)
         start = {part.name: snapshot(part) for part in self.cache.parts}
         self.timeline = Timeline(scenario, start)
+        self.n_bytes = 0
         self.last = {part.name: copy_arrays(part.arrays) for part in self.cache.parts}
         self.close_frame()
 
@@ -70,6 +73,7 @@ class Player:
             delta = difference(self.last[part.name], part.arrays)
             for name, values in delta.after.items():
                 self.last[part.name][name][delta.cells] = values
+            self.n_bytes += delta.nbytes
             moments[part.name] = PartMoment(delta, dict(part.counters), spans_of(part))
         self.timeline.frames.append(Frame(self.op, tuple(self.pending), moments, self.ubatch))
         self.pending, self.ubatch = [], None
@@ -83,6 +87,8 @@ class Player:
         except KVModelError as problem:
             result = OpResult(error=str(problem), aborted=isinstance(problem, CacheAbort))
         self._finish(frames_before)
+        if self.n_bytes > MAX_TIMELINE_BYTES and not result.error:
+            result = replace(result, error=f"the timeline takes {self.n_bytes} bytes; allowed: {MAX_TIMELINE_BYTES}")
         self.timeline.results.append(result)
         self.timeline.op_frames.append(len(self.timeline.frames) - 1)
         return not result.error
@@ -128,12 +134,13 @@ class Player:
         return OpResult()
 
     def _batch(self, op: Decode) -> Batch:
-        texts = [text for run in op.tokens for text in (run.text or ("",) * run.n)]
-        serial = len(self.timeline.tokens)
-        self.timeline.tokens += [Token(self.op, i, text) for i, text in enumerate(texts)]
+        n = sum(run.n for run in op.tokens)
+        has_text = any(run.text for run in op.tokens)
+        texts = tuple(text for run in op.tokens for text in run.text or ("",) * run.n) if has_text else None
+        first = self.timeline.tokens.add(self.op, n, texts)
         return Batch.from_runs(
             [(run.pos or 0, run.n, run.seq) for run in op.tokens],
-            token=np.arange(serial, serial + len(texts), dtype=np.int32),
+            token=np.arange(first, first + n, dtype=np.int32),
             embd=op.embd,
             auto_pos=op.tokens[0].pos is None,
         )

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from kvmodel.caches.sizes import tensor_bytes
 from kvmodel.context import MAX_NODES, ContextParams
 from kvmodel.errors import KVModelError
 from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_CELLS, MAX_OPS, MAX_SCENARIO_BYTES, MAX_SEQ
@@ -50,7 +51,9 @@ class CacheConfig(Model):
 
     @model_validator(mode="after")
     def _check(self) -> "CacheConfig":
-        _ = self.params
+        params = self.params
+        tensor_bytes(params, "k")
+        tensor_bytes(params, "v")
         return self
 
 
@@ -95,7 +98,7 @@ class Scenario(Model):
         Raises:
             ScenarioError: it is too large, no JSON, or a field is not allowed.
         """
-        size = len(text)
+        size = len(text.encode() if isinstance(text, str) else text)
         if size > MAX_SCENARIO_BYTES:
             raise ScenarioError(f"the document has {size} bytes; allowed: {MAX_SCENARIO_BYTES} at most")
         try:
@@ -120,8 +123,20 @@ class Scenario(Model):
 
 
 def first_problem(problem: ValidationError) -> str:
-    """The first finding of pydantic as one sentence with field and value."""
+    """The first finding of pydantic as one sentence with field, value and what is allowed."""
     finding = problem.errors()[0]
     where = ".".join(str(part) for part in finding["loc"]) or "document"
-    value = repr(finding.get("input"))
-    return f"{where} is {value[:80]}: {finding['msg']}"
+    context = finding.get("ctx", {})
+    match finding["type"]:
+        case "missing":
+            return f"{where} is missing; allowed: a value, since it has no default"
+        case "extra_forbidden":
+            return f"{where} is no known field; allowed: the fields of the format only"
+        case "union_tag_invalid":
+            return f"{where}.op is {context['tag']!r}; allowed: {context['expected_tags']}"
+        case "union_tag_not_found":
+            return f"{where}.op is missing; allowed: the name of an operation"
+        case "value_error":
+            return f"{where}: {context['error']}"
+    allowed = finding["msg"].removeprefix("Input should be ")
+    return f"{where} is {repr(finding['input'])[:80]}; allowed: {allowed}"

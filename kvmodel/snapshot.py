@@ -95,6 +95,12 @@ class Delta:
     before: Arrays
     after: Arrays
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        sides = (*self.before.values(), *self.after.values())
+        return self.cells.nbytes + sum(values.nbytes for values in sides)
+
 
 @dataclass(frozen=True, eq=False)
 class PartMoment:

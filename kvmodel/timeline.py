@@ -4,9 +4,10 @@ A frame is a moment at which something lasting happened: a ubatch stored, an edi
 An operation ends with its last frame, so stepping by operation and stepping inside one use the same list.
 """
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +27,48 @@ class Token:
     text: str
 
 
+class Tokens(Sequence[Token]):
+    """Tokens by serial number, batch after batch; made when asked for, so a long batch costs no more than a short."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._batches: list[tuple[int, tuple[str, ...] | None]] = []
+        self._n = 0
+
+    def add(self, op: int, n: int, texts: tuple[str, ...] | None) -> int:
+        """Append the tokens of one batch; return the serial number of the first. Mutates."""
+        first = self._n
+        self._starts.append(first)
+        self._batches.append((op, texts))
+        self._n += n
+        return first
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, serial: int) -> Token: ...
+    @overload
+    def __getitem__(self, serial: slice) -> tuple[Token, ...]: ...
+    def __getitem__(self, serial: int | slice) -> Token | tuple[Token, ...]:
+        if isinstance(serial, slice):
+            return tuple(self[i] for i in range(self._n)[serial])
+        at = range(self._n)[serial]
+        batch = bisect_right(self._starts, at) - 1
+        op, texts = self._batches[batch]
+        index = at - self._starts[batch]
+        return Token(op, index, texts[index] if texts else "")
+
+
 @dataclass(frozen=True)
 class OpResult:
     """What an operation gave back.
 
     Attributes:
-        ret: return code of a decode, bool of `seq_rm` and `update`, None otherwise.
+        ret: return code of a decode, bool of `seq_rm`, None otherwise.
         error: why the operation could not be carried out, empty if it could. The timeline ends there.
         aborted: `error` is one that ends the process of llama.cpp.
-        message: why a decode was refused, empty otherwise.
+        message: why a decode was refused, or that an update found nothing to do; empty otherwise.
     """
 
     ret: int | bool | None = None
@@ -96,7 +130,7 @@ class Timeline:
     frames: list[Frame] = field(default_factory=list)
     op_frames: list[int] = field(default_factory=list)
     results: list[OpResult] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
+    tokens: Tokens = field(default_factory=Tokens)
 
     @property
     def n_steps(self) -> int:
@@ -116,7 +150,7 @@ class Timeline:
         return tuple(event for i in self.frames_of(step) for event in self.frames[i].events)
 
     def changed(self, first: int, last: int, name: str) -> NDArray[np.intp]:
-        """Cells of one part that differ between the moments before frame `first` and after frame `last`."""
+        """Cells of one part that changed in the frames `first` to `last`, also those that changed back. Ascending."""
         hit = [self.frames[i].parts[name].delta.cells for i in range(first, last + 1)]
         return np.unique(np.concatenate(hit)) if hit else np.empty(0, np.intp)
 
