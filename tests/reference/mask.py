@@ -28,7 +28,7 @@ def mask_value(cells: RefCells, i: int, pos: int, why: str, alibi: bool) -> floa
     """What is added to the attention score: 0, or minus the distance with ALiBi, or -inf."""
     if why != "visible":
         return HIDDEN
-    return float(-abs(cells.pos[i] - pos)) if alibi else 0.0
+    return float(np.float32(-abs(cells.pos[i] - pos))) if alibi else 0.0
 
 
 def bucket(cell_pos: int, pos: int, n_buckets: int) -> int:
