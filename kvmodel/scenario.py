@@ -4,6 +4,7 @@ Field names are those of `CacheParams` and `ContextParams`.
 """
 
 import json
+import re
 from typing import Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -126,17 +127,21 @@ def first_problem(problem: ValidationError) -> str:
     """The first finding of pydantic as one sentence with field, value and what is allowed."""
     finding = problem.errors()[0]
     where = ".".join(str(part) for part in finding["loc"]) or "document"
-    context = finding.get("ctx", {})
+    given, context = finding["input"], finding.get("ctx", {})
     match finding["type"]:
         case "missing":
-            return f"{where} is missing; allowed: a value, since it has no default"
+            told = " is missing; allowed: a value, since it has no default"
         case "extra_forbidden":
-            return f"{where} is no known field; allowed: the fields of the format only"
+            told = " is no known field; allowed: the fields of the format only"
         case "union_tag_invalid":
-            return f"{where}.op is {context['tag']!r}; allowed: {context['expected_tags']}"
+            told = f".op is {context['tag']!r}; allowed: {context['expected_tags']}"
         case "union_tag_not_found":
-            return f"{where}.op is missing; allowed: the name of an operation"
+            told = ".op is missing; allowed: the name of an operation"
         case "value_error":
-            return f"{where}: {context['error']}"
-    allowed = finding["msg"].removeprefix("Input should be ")
-    return f"{where} is {repr(finding['input'])[:80]}; allowed: {allowed}"
+            told = f": {context['error']}"
+        case "json_invalid":
+            told = f" is no JSON: {context['error']}"
+        case _:
+            allowed = re.sub(r"^\w+ should (be|have) ", "", finding["msg"])
+            told = f" is {repr(given)[:80]}; allowed: {allowed}"
+    return where + told
