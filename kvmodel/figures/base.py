@@ -12,7 +12,7 @@ FONT = '"Source Sans", "Source Sans Pro", system-ui, -apple-system, "Segoe UI", 
 FONT_SIZE = 13
 SMALL = 11
 LEGEND_LINE = 20
-SWATCH_WIDTH, CHAR_WIDTH = 44, 7
+SWATCH_WIDTH, CHAR_WIDTH = 45, 6.4
 """Pixels of a legend entry without its words, and of one character."""
 
 
@@ -60,7 +60,6 @@ def legend(page: Theme) -> dict[str, Any]:
         "y": 0,
         "yref": "container",
         "yanchor": "bottom",
-        "indentation": -12,
         "font": {"size": FONT_SIZE, "color": page.muted},
         "bgcolor": "rgba(0,0,0,0)",
         "itemclick": False,
@@ -77,7 +76,7 @@ def legend_lines(traces: Sequence[Any], width: int) -> int:
         return 0
     each = SWATCH_WIDTH + CHAR_WIDTH * max(map(len, names))
     total = sum(SWATCH_WIDTH + CHAR_WIDTH * len(name) for name in names)
-    return 1 if total <= width else -(-len(names) // max(1, width // each))
+    return 1 if total <= width else -(-len(names) // max(1, int(width // each)))
 
 
 def hover_label(page: Theme) -> dict[str, Any]:

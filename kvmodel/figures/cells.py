@@ -14,10 +14,11 @@ from kvmodel.figures.base import SMALL, axis, discrete_scale, figure
 from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift
 from kvmodel.figures.grid import Grid, Index, ticks
 from kvmodel.figures.hover import MAX_TEXT_CELLS, hover_layer
-from kvmodel.figures.labels import cell_text, lines_in
+from kvmodel.figures.labels import Room, cell_text, room_in
 from kvmodel.figures.legend import cell_legend
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
+from kvmodel.figures.words import token_texts
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
@@ -56,11 +57,13 @@ def cells_figure(
     """
     page, grid = page_of(theme), Grid.of(part.n_cells, columns)
     marked = np.empty(0, np.intp) if changed is None else np.asarray(changed, np.intp)
-    coded = _coded(pooled(part, grid), colour, page, np.unique(marked // grid.pool), grid)
+    texts = token_texts(part.token, tokens if grid.n <= MAX_TEXT_CELLS else ())
+    room = room_in(grid, part, colour, tokens=bool((texts != "").any()))
+    coded = _coded(pooled(part, grid), colour, page, np.unique(marked // grid.pool), grid, room)
     traces = [
         _colours(coded, grid, page),
-        hover_layer(part, grid, tokens),
-        *cell_text(part, coded, grid, tokens, colour),
+        hover_layer(part, grid, texts),
+        *cell_text(part, coded, grid, texts, colour, room),
         *cell_legend(part, coded, colour, page, len(marked)),
     ]
     shapes = [
@@ -85,11 +88,11 @@ def pooled(part: PartSnapshot, grid: Grid) -> PartSnapshot:
     return replace(part, arrays=arrays)
 
 
-def _coded(part: PartSnapshot, colour: Colour, page: Theme, changed: Index, grid: Grid) -> Coded:
+def _coded(part: PartSnapshot, colour: Colour, page: Theme, changed: Index, grid: Grid, room: Room) -> Coded:
     match colour:
         case "sequence":
             width = 1 if grid.n > MAX_TEXT_CELLS else min(WIDTHS[-1], int(grid.square[0]))
-            return by_sequence(part.pos, part.seqs, page, width, foot=lines_in(grid) > 1)
+            return by_sequence(part.pos, part.seqs, page, width, foot=room.foot)
         case "position":
             return by_position(part, page)
         case "shift":
@@ -144,7 +147,7 @@ def _bar(scale: dict[str, Any], page: Theme) -> dict[str, Any]:
 
 def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
     """Cell numbers: of the first cell of a row at the left, how far into the row above."""
-    columns, rows = ticks(grid.columns, 16), ticks(grid.rows, 16)
+    columns, rows = ticks(grid.columns, 16 if grid.columns <= 32 else 8), ticks(grid.rows, 16)
     wide, high = (EDGE / pixels for pixels in grid.square)
     each = grid.columns * grid.pool
     return {

@@ -40,8 +40,8 @@ WIDTHS = (1, 2, 3, 4, 6, 12)
 """Pixels a cell may be wide: what one, two, three, four, six or twelve owners share evenly."""
 
 PATTERN_SIZE = 4
-FOOT_ROWS, FOOT = 8, 2
-"""A cell with a foot is 8 pixels high and shows its owners in the lowest 2, below the text."""
+TALL = 8
+"""Pixels of height where cells are large enough for text: two patterns, or a body for the text and a foot."""
 
 _PIXELS = {
     "": "0000 0000 0000 0000",
@@ -77,7 +77,7 @@ class Coded:
 
 
 def by_sequence(
-    pos: NDArray[np.int32], seqs: NDArray[np.uint64], page: Theme, max_width: int, *, foot: bool = False
+    pos: NDArray[np.int32], seqs: NDArray[np.uint64], page: Theme, max_width: int, *, foot: int = 0
 ) -> Coded:
     """Owners as colours; several share the cell as stripes, or only its foot so that text stays readable above.
 
@@ -86,7 +86,7 @@ def by_sequence(
         seqs: owners as bit sets, uint64 [n].
         page: the colours.
         max_width: pixels a cell has; with 1 several owners are one code of their own and patterns are left out.
-        foot: stripes in the lowest part of a cell only.
+        foot: pixels of 8 at the lower end of a cell that show its owners where they are several; 0 for all.
     """
     fills = [seq_colour(seq) for seq in range(N_COLOURS)]
     tones = [seq_tone(seq) for seq in range(N_COLOURS)]
@@ -94,16 +94,15 @@ def by_sequence(
     return Coded(owner_codes(pos, seqs, max_width, foot=foot), colours)
 
 
-def owner_codes(pos: NDArray[np.int32], seqs: NDArray[np.uint64], max_width: int, *, foot: bool = False) -> Codes:
+def owner_codes(pos: NDArray[np.int32], seqs: NDArray[np.uint64], max_width: int, *, foot: int = 0) -> Codes:
     """Codes of a sequence map, uint8 [n, r, s]; stripes in ascending order of the owners, from the left."""
     sets, which = np.unique(seqs, return_inverse=True)
     owners = [owners_of(int(bits)) for bits in sets]
     counts = {len(group) for group in owners if group}
     patterned = max_width > 1 and any(group[-1] >= N_COLOURS for group in owners if group)
-    feet = foot and max(counts, default=0) > 1
     width = lcm(_width(counts, max_width), PATTERN_SIZE if patterned else 1)
-    height = FOOT_ROWS if feet else PATTERN_SIZE if patterned else 1
-    blocks = np.array([_block(group, height, width, feet) for group in owners], np.uint8)
+    height = TALL if foot else PATTERN_SIZE if patterned else 1
+    blocks = np.array([_block(group, height, width, foot) for group in owners], np.uint8)
     codes: Codes = blocks.reshape(-1, height, width)[which]
     codes[pos == NO_POS] = EMPTY
     return codes
@@ -115,7 +114,7 @@ def _width(counts: set[int], most: int) -> int:
     return next((width for width in allowed if width % lcm(*counts) == 0), allowed[-1])
 
 
-def _block(owners: tuple[int, ...], height: int, width: int, feet: bool) -> Codes:
+def _block(owners: tuple[int, ...], height: int, width: int, foot: int) -> Codes:
     """The pixels of one cell, uint8 [height, width]."""
     if not owners or (len(owners) > 1 and width == 1):
         return np.full((height, width), SEVERAL if owners else PLAIN, np.uint8)
@@ -123,8 +122,8 @@ def _block(owners: tuple[int, ...], height: int, width: int, feet: bool) -> Code
     rows, columns = np.indices((height, width)) % PATTERN_SIZE
     lines = PATTERN_PIXELS[seq // N_COLOURS, rows, columns] if height > 1 and width % PATTERN_SIZE == 0 else 0
     block = np.broadcast_to(FIRST + seq % N_COLOURS + N_COLOURS * lines, (height, width)).astype(np.uint8)
-    if feet and len(owners) > 1:
-        block[:-FOOT] = PLAIN
+    if foot and len(owners) > 1:
+        block[:-foot] = PLAIN
     return block
 
 

@@ -92,7 +92,7 @@ def _hover(words: Strings, base: float) -> go.Heatmap:
         z=np.zeros((1, len(words)), np.uint8),
         y0=base + BAND / 2,
         dy=BAND,
-        text=[words.tolist()],
+        text=words[None, :],
         colorscale=CLEAR,
         showscale=False,
         showlegend=False,

@@ -1,16 +1,13 @@
 """The layer that answers the mouse: one point for every square of a map, exact for what is drawn."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
 from kvmodel.figures.grid import Grid
-from kvmodel.figures.words import Strings, owner_texts, safe, shift_of, token_texts
+from kvmodel.figures.words import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
-from kvmodel.timeline import Token
 
 MAX_TEXT_CELLS = 4096
 """Cells up to which every cell has words of its own; beyond, numbers only, since words are most of a figure's bytes."""
@@ -18,7 +15,7 @@ MAX_TEXT_CELLS = 4096
 CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
 
 
-def hover_layer(part: PartSnapshot, grid: Grid, tokens: Sequence[Token]) -> go.Heatmap:
+def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Heatmap:
     """An invisible heatmap named `cells` over the map.
 
     Its customdata hold, for every square, int32: the (first) cell, and beyond 4,096 cells also position, shift,
@@ -29,8 +26,11 @@ def hover_layer(part: PartSnapshot, grid: Grid, tokens: Sequence[Token]) -> go.H
     elif grid.n > MAX_TEXT_CELLS:
         data, template, text = *_numbers(part), None
     else:
-        data, template = np.arange(grid.n, dtype=np.int32)[:, None], "%{text}<extra></extra>"
-        text = grid.lay_out(cell_words(part, tokens), "").tolist()
+        data = np.arange(grid.n, dtype=np.int32)[:, None]
+        template, text = (
+            "<b>cell %{customdata[0]}</b><br>%{text}<extra></extra>",
+            grid.lay_out(cell_words(part, texts), ""),
+        )
     return go.Heatmap(
         z=np.zeros((grid.rows, grid.columns), np.uint8),
         customdata=grid.lay_out(data, -1),
@@ -43,20 +43,19 @@ def hover_layer(part: PartSnapshot, grid: Grid, tokens: Sequence[Token]) -> go.H
     )
 
 
-def cell_words(part: PartSnapshot, tokens: Sequence[Token]) -> Strings:
-    """What there is to say about every cell, str [n]."""
+def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
+    """What every cell holds, str [n]; markup only where it is needed, since JSON writes it at length."""
     add = np.strings.add
     word, shift = shift_of(part)
-    cell = add(add("<b>cell ", np.arange(part.n_cells).astype(np.str_)), "</b><br>")
     owners = owner_texts(part.seqs)
     several = np.bitwise_count(part.seqs) > 1
-    who = add(np.where(several, "sequences ", "sequence "), np.where(owners == "", "none", owners))
-    text = add(add(add("position ", part.pos.astype(np.str_)), "<br>"), who)
+    who = add(np.where(several, ", sequences ", ", sequence "), np.where(owners == "", "none", owners))
+    held = add(add("position ", part.pos.astype(np.str_)), who)
     moved = add(f"<br>pending {word} ", shift.astype(np.str_))
-    text = np.where(shift != 0, add(text, moved), text)
-    token = np.array([safe(token) for token in token_texts(part.token, tokens).tolist()], np.str_)
-    text = np.where(token != "", add(text, add(add("<br>token “", token), "”")), text)
-    return add(cell, np.where(part.pos == EMPTY, "empty", text))
+    held = np.where(shift != 0, add(held, moved), held)
+    token = np.array([safe(token) for token in texts.tolist()], np.str_)
+    held = np.where(token != "", add(held, add(add("<br>token “", token), "”")), held)
+    return np.where(part.pos == EMPTY, "empty", held)
 
 
 def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:

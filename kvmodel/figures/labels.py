@@ -1,60 +1,75 @@
 """Text inside cells where there is room for it."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
-from kvmodel.figures.codes import FOOT, FOOT_ROWS, Coded, Colour
+from kvmodel.figures.codes import TALL, Coded, Colour
 from kvmodel.figures.grid import Grid
 from kvmodel.figures.palette import ink_on
-from kvmodel.figures.words import Strings, listed, owners_of, safe, shift_of, token_texts
+from kvmodel.figures.words import Strings, listed, owners_of, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
-from kvmodel.timeline import Token
 
-LINE_HEIGHT = 12.7
+LINE_HEIGHT = 13
 CHAR_WIDTH = 5.6
 """Pixels of a character at the smaller size."""
 
-BODY = 1 - FOOT / FOOT_ROWS
-"""Share of a cell's height that is left to its text above the foot."""
+DROP = 2
+"""Pixels that text above a foot is set lower, since lines reach higher than they hang."""
 
 
-def lines_in(grid: Grid) -> int:
-    """Lines of text that a cell has room for."""
-    return 0 if grid.pool > 1 else int(grid.square[1] * BODY // LINE_HEIGHT)
+@dataclass(frozen=True)
+class Room:
+    """What a cell has room for: lines of text, characters in one, and the height of a foot of 8 for its owners."""
+
+    lines: int
+    chars: int
+    foot: int
+
+
+def room_in(grid: Grid, part: PartSnapshot, colour: Colour, *, tokens: bool) -> Room:
+    """The room for text (with `tokens` a line for them), and below it for stripes if cells are shared."""
+    width, height = grid.square
+    wanted = 3 if tokens else 2
+    lines = 0 if grid.pool > 1 else min(int(height // LINE_HEIGHT), wanted)
+    shared = colour == "sequence" and lines > 1 and bool((np.bitwise_count(part.seqs) > 1).any())
+    if shared:
+        lines = min(lines, int(height * (TALL - 1) / TALL // LINE_HEIGHT))
+    foot = int(TALL * (1 - lines * LINE_HEIGHT / height)) if shared else 0
+    return Room(lines, int(width // CHAR_WIDTH), foot)
 
 
 def cell_text(
-    part: PartSnapshot, coded: Coded, grid: Grid, tokens: Sequence[Token], colour: Colour
+    part: PartSnapshot, coded: Coded, grid: Grid, texts: Strings, colour: Colour, room: Room
 ) -> list[go.Scatter]:
     """One text trace over the cells in use, or none if their squares are too small.
 
-    The first line is the position (or the pending shift), the second the owners, the third the token.
+    The first line is the position (or the pending shift), the second the owners, the third the token's text.
     """
-    lines, room = lines_in(grid), int(grid.square[0] // CHAR_WIDTH)
     cells = np.flatnonzero(part.pos != EMPTY)
-    if not lines or not len(cells):
+    if not room.lines or not len(cells):
         return []
     value = _signed(shift_of(part)[1][cells]) if colour == "shift" else part.pos[cells].astype(np.str_)
-    if int(np.strings.str_len(value).max()) > room:
+    if int(np.strings.str_len(value).max()) > room.chars:
         return []
-    text = np.strings.add(np.strings.add("<b>", value), "</b>") if lines > 1 else value
-    if lines > 1:
-        text = _with_line(text, _short_owners(part.seqs[cells], room))
-    if lines > 2:
-        text = _with_line(text, _short_tokens(token_texts(part.token[cells], tokens), room))
-    row, column = grid.place(cells)
+    text = np.strings.add(np.strings.add("<b>", value), "</b>") if room.lines > 1 else value
+    if room.lines > 1:
+        text = _with_line(text, _short_owners(part.seqs[cells], room.chars))
+    if room.lines > 2:
+        text = _with_line(text, _short_tokens(texts[cells], room.chars))
+    (row, column), height = grid.place(cells), grid.square[1]
     inks = np.array([ink_on(fill) for fill in coded.colours])[coded.fill[cells]].tolist()
     return [
         go.Scatter(
             x=column,
-            y=row - (1 - BODY) / 2 if lines > 1 else row,
+            y=row - room.foot / TALL / 2 + (DROP / height if room.foot else 0),
             text=text.tolist(),
             mode="text",
-            textfont={"size": 10 + min(lines, 3) // 2 + lines // 3, "color": inks},
+            textfont={"size": 10 if height < 40 else 11 if room.lines > 2 else 12, "color": inks},
+            cliponaxis=False,
             hoverinfo="skip",
             showlegend=False,
             name="text in cells",

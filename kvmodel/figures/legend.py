@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY as NO_POS
 from kvmodel.figures.base import outline_swatch, swatch
-from kvmodel.figures.codes import CHANGED, FOOT_ROWS, FREED, IN_USE, PLAIN, SEVERAL, STILL, Coded, Colour
+from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour
 from kvmodel.figures.palette import Theme, seq_colour, seq_symbol, seq_tone
 from kvmodel.figures.words import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
@@ -29,8 +29,8 @@ def cell_legend(part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, n
         entries = []
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
-    if n_changed:
-        entries.append(outline_swatch("changed in this step", page.ink))
+    if n_changed and colour != "changed":
+        entries.append(outline_swatch("changed", page.ink))
     return entries
 
 
@@ -51,8 +51,8 @@ def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme
     entries = []
     if SEVERAL in codes:
         entries.append(swatch("several sequences", page.several, page))
-    elif PLAIN in codes and coded.codes.shape[1] == FOOT_ROWS:
-        entries.append(swatch("shared: owners at the foot", page.filled, page))
+    elif PLAIN in codes and coded.codes.shape[1] == TALL:
+        entries.append(swatch("shared", page.filled, page))
     if ((part.pos != NO_POS) & (part.seqs == 0)).any():
         entries.append(swatch("no owner", page.filled, page))
     return entries

@@ -23,7 +23,7 @@ def path(points: str, colour: str, width: float, **style: Any) -> dict[str, Any]
 
 def gap(grid: Grid) -> float:
     """Pixels between two squares."""
-    return min(3.0, min(grid.square) / 8) if min(grid.square) >= 4 else 0.0
+    return min(3.0, min(grid.square) / 10) if min(grid.square) >= 4 else 0.0
 
 
 def grid_lines(grid: Grid, page: Theme) -> list[dict[str, Any]]:
@@ -39,6 +39,7 @@ def grid_lines(grid: Grid, page: Theme) -> list[dict[str, Any]]:
 
 def outlines(grid: Grid, cells: Index, colour: str, width: float = 2) -> list[dict[str, Any]]:
     """A box around every run of the given cells; none if there are too many runs to see."""
+    width = min(width, max(1.0, min(grid.square) / 2))
     boxes = grid.boxes(cells)
     if not 0 < len(boxes) <= MAX_BOXES:
         return []

@@ -22,10 +22,10 @@ from kvmodel.timeline import Token
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
 WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 760, 17, 168, 34
-MAX_SQUARES = 1 << 15
+MAX_SQUARES = 1 << 14
 """Squares drawn at most, each with its reason in words: more than that a panel's pixels do not show."""
 
-MAX_ROWS = 64
+MAX_ROWS = 32
 MAX_PATTERNED = 2048
 """Squares up to which each is large enough for lines between them and a pattern inside."""
 
@@ -79,7 +79,7 @@ def mask_figure(
 
     Returns:
         A figure whose first trace, `reasons`, holds MaskReason codes (uint8 [tokens, cells]) and the reasons as text.
-        A mask beyond 32,768 squares shows evenly spaced rows and pools neighbouring cells; the hover text says so.
+        A mask beyond 16,384 squares shows evenly spaced rows and pools neighbouring cells; the hover text says so.
     """
     page, words = page_of(theme), reason_words(part.params.swa_type)
     codes = mask_reasons(
@@ -94,8 +94,13 @@ def mask_figure(
     )
     drawn = _drawn(codes)
     traces = [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page), *_legend(drawn, page, words)]
-    height = max(MIN_HEIGHT, min(MAX_HEIGHT, ROW_HEIGHT * len(drawn.rows)))
-    return figure(page, traces, height=height, margin=MARGIN, width=WIDTH, **_axes(ubatch, drawn, page))
+    return figure(
+        page, traces, height=_height(len(drawn.rows)), margin=MARGIN, width=WIDTH, **_axes(ubatch, drawn, page)
+    )
+
+
+def _height(rows: int) -> int:
+    return max(MIN_HEIGHT, min(MAX_HEIGHT, ROW_HEIGHT * rows))
 
 
 def _drawn(codes: NDArray[np.uint8]) -> Drawn:
@@ -118,7 +123,7 @@ def _squares(
         z=drawn.codes,
         x=_cell_words(part, drawn.pool),
         y=_query_words(ubatch, drawn.rows, tokens),
-        text=np.array(words, object)[drawn.codes].tolist(),
+        text=np.array(words)[drawn.codes],
         xgap=gap,
         ygap=gap,
         name="reasons",
@@ -143,6 +148,8 @@ def _pattern(drawn: Drawn, page: Theme) -> list[go.Heatmap]:
             y0=-0.5 + 0.5 / PATTERN_SIZE,
             dy=1 / PATTERN_SIZE,
             opacity=0.35,
+            xaxis="x2",
+            yaxis="y2",
             name="patterns",
             hoverinfo="skip",
             showlegend=False,
@@ -192,7 +199,7 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
     """Cell numbers above, positions of the tokens at the left."""
     n, n_columns = drawn.codes.shape
     n_tokens = int(np.count_nonzero(drawn.rows < len(ubatch)))
-    rows, columns = ticks(n_tokens, 10), ticks(n_columns, 8)
+    rows, columns = ticks(n_tokens, max(1, int(n_tokens * _height(n) / n // 15))), ticks(n_columns, 8)
     labels = [f"pos {ubatch.pos[drawn.rows[0]]:,}", *(f"{ubatch.pos[drawn.rows[row]]:,}" for row in rows[1:])]
     end = [(n_tokens, "padding")] if n_tokens < n else []
     return {
@@ -212,4 +219,6 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
             tickvals=rows + [row for row, _ in end],
             ticktext=labels + [word for _, word in end],
         ),
+        "xaxis2": {"overlaying": "x", "visible": False, "range": [-0.5, n_columns - 0.5], "fixedrange": True},
+        "yaxis2": {"overlaying": "y", "visible": False, "range": [n - 0.5, -0.5], "fixedrange": True},
     }

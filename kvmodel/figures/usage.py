@@ -29,13 +29,13 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         theme: light or dark.
 
     Returns:
-        A figure with the traces `used cells`, `n_kv` and `fragmentation`, one point a step.
+        A figure with the traces `used`, `n_kv` and `fragmentation`, one point a step.
     """
     page, part = page_of(theme), timeline.start[name]
     fragmentation = timeline.series("fragmentation", name)
     strip = bool(fragmentation.any())
     traces = [*_cell_lines(timeline, part, page), _fragmentation_line(fragmentation, page, strip)]
-    marked = [_dot(trace, step, page) for trace in traces[: 3 if strip else 2]]
+    marked = [_dot(trace, step, page) for trace in reversed(traces[: 3 if strip else 2])]
     return figure(
         page,
         [*traces, *marked, _byte_scale()],
@@ -54,7 +54,7 @@ def _cell_lines(timeline: Timeline, part: PartSnapshot, page: Theme) -> list[go.
     per_cell = (part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB
     told = "step %{x}: %{y:,} used cells, %{customdata:.2f} MiB<extra></extra>"
     return [
-        _line(used, "used cells", page.accent, 2.5, "solid", customdata=used * per_cell, hovertemplate=told),
+        _line(used, "used", page.accent, 2.5, "solid", customdata=used * per_cell, hovertemplate=told),
         _line(n_kv, "n_kv", page.ink, 1.5, "dot", hovertemplate="step %{x}: n_kv %{y:,}<extra></extra>"),
     ]
 
@@ -62,7 +62,7 @@ def _cell_lines(timeline: Timeline, part: PartSnapshot, page: Theme) -> list[go.
 def _fragmentation_line(share: NDArray[np.float64], page: Theme, strip: bool) -> go.Scatter:
     """Its own line below; without any it is only named, since the word would be missed."""
     told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
-    name = "fragmentation" if strip else "no fragmentation"
+    name = "fragmentation" if strip else "fragmentation 0%"
     line = _line(share, name, page.muted, 1.5, "dash", yaxis="y3" if strip else "y", hovertemplate=told)
     return line if strip else line.update(line={"color": "rgba(0,0,0,0)"}, hoverinfo="skip", hovertemplate=None)
 
@@ -133,7 +133,7 @@ def _axes(part: PartSnapshot, n_steps: int, page: Theme, strip: bool) -> dict[st
         "yaxis": axis(
             page,
             domain=main,
-            range=[0, n * 1.05],
+            range=[-n * 0.03, n * 1.05],
             tickvals=cells,
             tickformat=",d",
             showgrid=True,
@@ -143,7 +143,7 @@ def _axes(part: PartSnapshot, n_steps: int, page: Theme, strip: bool) -> dict[st
             page,
             overlaying="y",
             side="right",
-            range=[0, n * 1.05],
+            range=[-n * 0.03, n * 1.05],
             tickvals=cells,
             ticktext=[mib(size * cell / n) for cell in cells],
         ),
