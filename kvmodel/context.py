@@ -17,6 +17,7 @@ from kvmodel.events import (
     ComputeFailed,
     Decoded,
     Emit,
+    NoUpdate,
     Retried,
     silent,
 )
@@ -101,6 +102,12 @@ class Context:
         Returns:
             whether anything was done.
         """
+        done = self._update(optimize, thold, n_max_nodes)
+        if not done:
+            self.emit(NoUpdate())
+        return done
+
+    def _update(self, optimize: bool = False, thold: float | None = None, n_max_nodes: int | None = None) -> bool:
         optimize, self._force_optimize = optimize or self._force_optimize, False
         prepared = self.cache.init_update(
             optimize=optimize,
@@ -135,7 +142,7 @@ class Context:
         except BatchError as refusal:
             return self._refused(refusal, len(batch))
         self._assert_sizes(len(batch), n_ubatch)
-        self.update()
+        self._update()
         prepared = self._prepared(ready, n_ubatch)
         if prepared.status is not MemoryStatus.SUCCESS:
             return self._done(DecodeResult(1), len(batch))
@@ -173,7 +180,7 @@ class Context:
         prepared = self.cache.init_batch(batch, n_ubatch)
         if prepared.status is MemoryStatus.SUCCESS:
             return prepared
-        again = self.update(optimize=True)
+        again = self._update(optimize=True)
         self.emit(Retried(again=again))
         return self.cache.init_batch(batch, n_ubatch) if again else prepared
 
