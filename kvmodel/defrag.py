@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.errors import CacheAbort
+from kvmodel.show import Card, Shown, plan_card
 
 Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class DefragPlan:
+class DefragPlan(Shown):
     """Moves that fill the holes from the end of the cache.
 
     Attributes:
@@ -35,6 +36,10 @@ class DefragPlan:
     def empty(self) -> bool:
         """Whether nothing moves."""
         return not len(self.ids)
+
+    def card(self) -> Card:
+        """The moves, to be shown in Jupyter or printed."""
+        return plan_card(self.moves, self.n_moves, self.n_holes, self.max_moves)
 
     @property
     def src(self) -> Index:

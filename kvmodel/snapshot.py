@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kvmodel.caches.base import Part
 from kvmodel.limits import MAX_SEQ
+from kvmodel.show import Card, Shown, cells_card
 from kvmodel.types import CacheParams
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -16,7 +17,7 @@ Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class PartSnapshot:
+class PartSnapshot(Shown):
     """One set of cells at one moment; arrays are read-only.
 
     Attributes:
@@ -75,6 +76,14 @@ class PartSnapshot:
     def n_kv(self) -> int:
         """Leading cells that attention looks at."""
         return int(self.counters["n_kv"])
+
+    def card(self) -> Card:
+        """The cells and their sequences, to be shown in Jupyter or printed."""
+        size = self.size_k_bytes + self.size_v_bytes
+        return cells_card(f"Cells of {self.name}", self.arrays, self.counters, self._span, size)
+
+    def _span(self, seq: int) -> tuple[int, int]:
+        return int(self.spans[seq, 0]), int(self.spans[seq, 1])
 
     def owners(self, cell: int) -> tuple[int, ...]:
         """Sequences of one cell, ascending."""

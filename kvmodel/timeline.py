@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from kvmodel.batch import UBatch
 from kvmodel.events import Event
 from kvmodel.scenario import Scenario
+from kvmodel.show import Card, Shown, Table
 from kvmodel.snapshot import Delta, PartMoment, PartSnapshot, copy_arrays, frozen
+from kvmodel.words import count
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,8 @@ class Snapshot:
         return next(iter(self.parts.values()))
 
 
-@dataclass(eq=False)
-class Timeline:
+@dataclass(eq=False, repr=False)
+class Timeline(Shown):
     """A played scenario. Nothing changes in it after `play`.
 
     Attributes:
@@ -166,6 +168,19 @@ class Timeline:
         """One counter of a part after every step, float64 [n_steps]."""
         frames = (self.frames[self.frame_of(step)] for step in range(self.n_steps))
         return np.array([frame.parts[name].counters[counter] for frame in frames], np.float64)
+
+    def card(self) -> Card:
+        """The steps, to be shown in Jupyter or printed."""
+        name, start = next(iter(self.start.items()))
+        facts = f"{count(len(self.op_frames), 'step')} in {count(len(self.frames), 'frame')}, {start.n_cells:,} cells"
+        table = Table.of(("step", "call", "returned", "used", "head", "n_kv", "note"), self._rows(name))
+        return Card(self.scenario.title, facts, tables=(table,))
+
+    def _rows(self, name: str) -> Iterator[tuple[object, ...]]:
+        for i, (op, result) in enumerate(zip(self.scenario.ops, self.results, strict=False)):
+            now = self.frames[self.op_frames[i]].parts[name].counters
+            returned = "ended" if result.error else "" if result.ret is None else result.ret
+            yield i + 1, op.op, returned, now["used"], now["head"], now["n_kv"], result.error or op.note
 
     def cursor(self) -> "Cursor":
         """A cursor of one's own, at frame 0."""

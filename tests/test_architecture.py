@@ -16,7 +16,7 @@ from tests.sources import ROOT, parsed, python_files, shown
 
 LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
-    ("spans", "cells", "batch", "checks", "models"),
+    ("spans", "cells", "batch", "checks", "models", "show"),
     ("slots", "split", "mask", "defrag", "tensors", "rope", "memory", "attention"),
     ("events",),
     ("caches",),

@@ -15,11 +15,12 @@ from kvmodel.caches.unified_update import UnifiedUpdates
 from kvmodel.cells import Cells
 from kvmodel.errors import check_int
 from kvmodel.events import BatchSplit, Emit, silent
+from kvmodel.show import Card, Shown, cells_card
 from kvmodel.split import split_simple
 from kvmodel.types import CacheParams
 
 
-class UnifiedCache(UnifiedStores, UnifiedEdits, UnifiedUpdates):
+class UnifiedCache(UnifiedStores, UnifiedEdits, UnifiedUpdates, Shown):
     """Cells, head and the operations on them.
 
     Attributes:
@@ -68,6 +69,14 @@ class UnifiedCache(UnifiedStores, UnifiedEdits, UnifiedUpdates):
     def can_shift(self) -> bool:
         """A unified cache always says that it can (`get_can_shift`)."""
         return True
+
+    def card(self) -> Card:
+        """The cells and their sequences, to be shown in Jupyter or printed."""
+        size = self.size_k_bytes + self.size_v_bytes
+        return cells_card(f"Unified cache {self.name}", self.arrays, self.counters, self._span, size)
+
+    def _span(self, seq: int) -> tuple[int, int]:
+        return self.seq_pos_min(seq), self.seq_pos_max(seq)
 
     def init_full(self) -> Placed:
         """The view of a worst-case graph: all cells, slot at 0."""
