@@ -18,7 +18,7 @@ from kvmodel.figures.labels import Room, cell_text, room_in
 from kvmodel.figures.legend import cell_legend
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.words import token_texts
+from kvmodel.figures.texts import token_texts
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 

@@ -23,7 +23,7 @@ from kvmodel.figures.palette import (
     seq_tone,
     shift_scale,
 )
-from kvmodel.figures.words import owners_of, shift_of
+from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
 
 Codes = NDArray[np.uint8]

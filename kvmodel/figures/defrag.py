@@ -16,7 +16,7 @@ from kvmodel.figures.legend import sequence_entries
 from kvmodel.figures.marks import path
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.words import Strings, owner_texts
+from kvmodel.figures.texts import Strings, owner_texts
 from kvmodel.snapshot import PartSnapshot
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
 from kvmodel.figures.grid import Grid
-from kvmodel.figures.words import Strings, owner_texts, safe, shift_of
+from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
 
 MAX_TEXT_CELLS = 4096
@@ -18,8 +18,8 @@ CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
 def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Heatmap:
     """An invisible heatmap named `cells` over the map.
 
-    Its customdata hold, for every square, int32: the (first) cell, and beyond 4,096 cells also position, shift,
-    smallest owner (-1: none) and number of owners; of a pooled square the cells in use instead.
+    Its customdata hold, for every square, int32: the (first) cell, and beyond 4,096 cells also position, smallest
+    owner, number of owners and shift; of a pooled square how many cells are in use, and the last cell.
     """
     if grid.pool > 1:
         data, template, text = *_pooled(part, grid), None
@@ -59,17 +59,20 @@ def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
 
 
 def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:
+    """Facts of every cell; the shift only if any is pending, since in a large map it is half a megabyte."""
     word, shift = shift_of(part)
-    owners = np.bitwise_count(part.seqs)
     lowest = part.seqs & (~part.seqs + np.uint64(1))
-    first = np.where(owners > 0, np.bitwise_count(lowest - np.uint64(1)), -1)
-    columns = (np.arange(part.n_cells), part.pos, shift, first, owners)
-    template = (
-        "<b>cell %{customdata[0]}</b><br>position %{customdata[1]} (-1: empty)<br>"
-        "first sequence %{customdata[3]}, owners %{customdata[4]}<br>"
-        f"pending {word} %{{customdata[2]}}<extra></extra>"
-    )
-    return np.stack(columns, axis=1).astype(np.int32), template
+    first = np.where(part.seqs > 0, np.bitwise_count(lowest - np.uint64(1)), 0)
+    columns: list[NDArray[np.integer]] = [np.arange(part.n_cells), part.pos, first, np.bitwise_count(part.seqs)]
+    lines = [
+        "<b>cell %{customdata[0]}</b>",
+        "position %{customdata[1]} (-1: empty)",
+        "owners %{customdata[3]}, first sequence %{customdata[2]}",
+    ]
+    if shift.any():
+        columns.append(shift)
+        lines.append(f"pending {word} %{{customdata[4]}}")
+    return np.stack(columns, axis=1).astype(np.int32), "<br>".join(lines) + "<extra></extra>"
 
 
 def _pooled(part: PartSnapshot, grid: Grid) -> tuple[NDArray[np.int32], str]:

@@ -10,12 +10,17 @@ from kvmodel.cells import EMPTY
 from kvmodel.figures.codes import TALL, Coded, Colour
 from kvmodel.figures.grid import Grid
 from kvmodel.figures.palette import ink_on
-from kvmodel.figures.words import Strings, listed, owners_of, safe, shift_of
+from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
 
-LINE_HEIGHT = 13
-CHAR_WIDTH = 5.6
-"""Pixels of a character at the smaller size."""
+CHAR_WIDTH, SIDES = 5.6, 4
+"""Pixels of a character at the smaller size, and of the space left and right of a line."""
+
+PITCH = 1.3
+"""Distance of two lines in font sizes, as Plotly sets them."""
+
+FULL_HEIGHT = 40
+"""Pixels of height from which on a cell's text has its full size."""
 
 DROP = 2
 """Pixels that text above a foot is set lower, since lines reach higher than they hang."""
@@ -23,23 +28,29 @@ DROP = 2
 
 @dataclass(frozen=True)
 class Room:
-    """What a cell has room for: lines of text, characters in one, and the height of a foot of 8 for its owners."""
+    """What a cell has room for.
+
+    Attributes:
+        lines: lines of text. chars: characters in a line. font: size of the first line, pixels.
+        foot: pixels of 8 at the lower end of a shared cell that show its owners, 0 for the whole cell.
+    """
 
     lines: int
     chars: int
+    font: int
     foot: int
 
 
 def room_in(grid: Grid, part: PartSnapshot, colour: Colour, *, tokens: bool) -> Room:
     """The room for text (with `tokens` a line for them), and below it for stripes if cells are shared."""
     width, height = grid.square
-    wanted = 3 if tokens else 2
-    lines = 0 if grid.pool > 1 else min(int(height // LINE_HEIGHT), wanted)
-    shared = colour == "sequence" and lines > 1 and bool((np.bitwise_count(part.seqs) > 1).any())
-    if shared:
-        lines = min(lines, int(height * (TALL - 1) / TALL // LINE_HEIGHT))
-    foot = int(TALL * (1 - lines * LINE_HEIGHT / height)) if shared else 0
-    return Room(lines, int(width // CHAR_WIDTH), foot)
+    shared = colour == "sequence" and bool((np.bitwise_count(part.seqs) > 1).any())
+    for lines in range(3 if tokens else 2, 0, -1):
+        font = 10 if height < FULL_HEIGHT else 11 if lines > 2 else 12
+        foot = int(TALL * (1 - (font * (PITCH * (lines - 1) + 1) + 1) / height))
+        if foot >= (1 if shared and lines > 1 else 0):
+            return Room(lines, int((width - SIDES) // CHAR_WIDTH), font, foot if shared and lines > 1 else 0)
+    return Room(0, 0, 0, 0)
 
 
 def cell_text(
@@ -68,7 +79,7 @@ def cell_text(
             y=row - room.foot / TALL / 2 + (DROP / height if room.foot else 0),
             text=text.tolist(),
             mode="text",
-            textfont={"size": 10 if height < 40 else 11 if room.lines > 2 else 12, "color": inks},
+            textfont={"size": room.font, "color": inks},
             cliponaxis=False,
             hoverinfo="skip",
             showlegend=False,
@@ -89,10 +100,9 @@ def _signed(shift: NDArray[np.int32]) -> Strings:
 
 def _short_owners(seqs: NDArray[np.uint64], room: int) -> Strings:
     """Owners as numbers, or how many they are where the numbers do not fit."""
-    sets, which = np.unique(seqs, return_inverse=True)
-    owners = [owners_of(int(bits)) for bits in sets]
-    texts = [text if len(text := listed(group, " ")) <= room else f"{len(group)} seqs" for group in owners]
-    return np.array(texts, np.str_)[which]
+    texts = np.strings.replace(owner_texts(seqs), ", ", " ")
+    number = np.strings.add(np.bitwise_count(seqs).astype(np.str_), " seqs")
+    return np.where(np.strings.str_len(texts) <= room, texts, number)
 
 
 def _short_tokens(texts: Strings, room: int) -> Strings:

@@ -9,7 +9,7 @@ from kvmodel.cells import EMPTY as NO_POS
 from kvmodel.figures.base import outline_swatch, swatch
 from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour
 from kvmodel.figures.palette import Theme, seq_colour, seq_symbol, seq_tone
-from kvmodel.figures.words import owners_of, shift_of
+from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
 
 MAX_SEQUENCES = 16

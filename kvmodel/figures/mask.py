@@ -15,7 +15,7 @@ from kvmodel.figures.codes import PATTERN_PIXELS, PATTERN_SIZE
 from kvmodel.figures.grid import ticks
 from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName, mix
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.words import owner_texts, reason_words, safe, token_texts
+from kvmodel.figures.texts import owner_texts, reason_words, safe, token_texts
 from kvmodel.mask import MaskReason, mask_reasons
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token

@@ -1,7 +1,7 @@
 """Every colour of the figures, and the inks that read on them.
 
-Sequences take the eight colours of Okabe and Ito's palette in one fixed order. Two are adjusted: their black would
-vanish on a dark page and is a slate here, and their blue is a shade lighter, so that black ink reads on all eight at
+Sequences take the colours of Okabe and Ito's palette in one fixed order. Two of the eight are adjusted: black would
+vanish on a dark page and is a pale green here, and blue is a shade lighter, so that black ink reads on all eight at
 4.5:1. Sequence 8 starts over with a pattern; eight patterns make 64 distinct looks.
 """
 
@@ -17,8 +17,8 @@ from kvmodel.mask import MaskReason
 
 ThemeName = Literal["light", "dark"]
 
-SEQUENCES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0A7BC2", "#7C8791")
-"""Sky blue, orange, bluish green, reddish purple, yellow, vermilion, blue, slate."""
+SEQUENCES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#0A7BC2", "#B5E89B")
+"""Sky blue, orange, bluish green, reddish purple, yellow, vermilion, blue, pale green."""
 
 PATTERNS = ("", "-", "|", "/", "\\", "+", "x", ".")
 """Plotly's pattern shapes, one for each round through the colours."""
@@ -33,8 +33,8 @@ REASON_PATTERNS = {
 }
 
 BLACK, WHITE = "#000000", "#FFFFFF"
-TONE = 0.5
-"""Share of white in the lines of a pattern."""
+TINT, SHADE = 0.5, 0.3
+"""Share of white in the pattern of a dark fill, of black in that of a light one: black ink reads on both."""
 
 SCALE_STEPS = 255
 """Shades of a continuous scale; with the code of an empty cell they fill one byte."""
@@ -81,7 +81,7 @@ LIGHT = Theme(
     several="#7d848b",
     falling="#3d8fd1",
     rising="#e07b39",
-    reasons=("#0b6e6e", "#eeefeb", "#b9a5cc", "#dcc7a1", "#8fb4d9", "#d4d7d2"),
+    reasons=("#0b6e6e", "#eeefeb", "#a58cc0", "#ebcb8b", "#a9d0f5", "#bfc3bf"),
 )
 
 DARK = Theme(
@@ -97,7 +97,7 @@ DARK = Theme(
     several="#aeb6bd",
     falling="#56b4e9",
     rising="#f0913f",
-    reasons=("#4fb3b0", "#272e35", "#6d5a86", "#6f5d3c", "#3f648b", "#39414a"),
+    reasons=("#4fb3b0", "#272e35", "#5c4a73", "#86703f", "#3f7cb0", "#4d565e"),
 )
 
 THEMES = {"light": LIGHT, "dark": DARK}
@@ -114,8 +114,9 @@ def seq_colour(seq: int) -> str:
 
 
 def seq_tone(seq: int) -> str:
-    """Colour of the lines of a sequence's pattern: its fill, lightened."""
-    return mix(seq_colour(seq), WHITE, TONE)
+    """Colour of the lines of a sequence's pattern: its fill, lightened or darkened."""
+    fill = seq_colour(seq)
+    return mix(fill, WHITE, TINT) if luminance(fill) < 0.5 else mix(fill, BLACK, SHADE)
 
 
 def seq_symbol(seq: int) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY, seq_bit
 from kvmodel.events import Event
-from kvmodel.figures.words import MIB, owner_texts, reason_words, shift_of, token_texts
+from kvmodel.figures.texts import MIB, owner_texts, reason_words, shift_of, token_texts
 from kvmodel.mask import mask_reasons
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline, Token

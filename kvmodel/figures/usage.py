@@ -10,7 +10,7 @@ from kvmodel.figures.base import SMALL, axis, figure
 from kvmodel.figures.grid import ticks
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.words import MIB, mib
+from kvmodel.figures.texts import MIB, mib
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 

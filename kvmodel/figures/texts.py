@@ -11,6 +11,7 @@ from kvmodel.mask import MaskReason
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 from kvmodel.types import SWAType
+from kvmodel.words import ranges
 
 MIB = 2**20
 
@@ -22,23 +23,11 @@ def owners_of(bits: int) -> tuple[int, ...]:
     return tuple(seq for seq in range(MAX_SEQ) if bits >> seq & 1)
 
 
-def listed(seqs: Sequence[int], separator: str = ", ") -> str:
-    """Sequences as text; three or more neighbours are written as a range."""
-    parts, at = [], 0
-    while at < len(seqs):
-        end = at
-        while end + 1 < len(seqs) and seqs[end + 1] == seqs[end] + 1:
-            end += 1
-        run = seqs[at : end + 1]
-        parts += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(seq) for seq in run]
-        at = end + 1
-    return separator.join(parts)
-
-
-def owner_texts(seqs: NDArray[np.uint64], separator: str = ", ") -> Strings:
+def owner_texts(seqs: NDArray[np.uint64]) -> Strings:
     """The owners of every cell as text, str [n]; empty without owners."""
     sets, which = np.unique(seqs, return_inverse=True)
-    return np.array([listed(owners_of(int(bits)), separator) for bits in sets], np.str_)[which]
+    told = [ranges(owners_of(int(bits)), most=MAX_SEQ) if bits else "" for bits in sets]
+    return np.array(told, np.str_)[which]
 
 
 def token_texts(token: NDArray[np.int32], tokens: Sequence[Token]) -> Strings:

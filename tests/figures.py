@@ -1,0 +1,92 @@
+"""A figure as a browser gets it: its JSON, with the packed arrays unpacked by hand; and caches to draw."""
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+from kvmodel.player import play
+from kvmodel.scenario import Scenario
+from kvmodel.snapshot import PartSnapshot
+from kvmodel.timeline import Timeline
+
+DTYPES = {"u1": np.uint8, "i1": np.int8, "i2": np.int16, "i4": np.int32, "f8": np.float64}
+
+
+def spec(figure: Any) -> dict[str, Any]:
+    """The figure's JSON with arrays in place of base64."""
+    return unpacked(json.loads(figure.to_json()))
+
+
+def unpacked(node: Any) -> Any:
+    if isinstance(node, dict) and "bdata" in node:
+        values = np.frombuffer(base64.b64decode(node["bdata"]), np.dtype(DTYPES[node["dtype"]]).newbyteorder("<"))
+        shape = [int(size) for size in str(node.get("shape", len(values))).split(",")]
+        return values.reshape(shape)
+    if isinstance(node, dict):
+        return {key: unpacked(value) for key, value in node.items()}
+    return [unpacked(value) for value in node] if isinstance(node, list) else node
+
+
+def traces(figure: Any) -> dict[str, dict[str, Any]]:
+    """The traces by name; legend entries are traces too."""
+    return {trace["name"]: trace for trace in spec(figure)["data"] if "name" in trace}
+
+
+def legend(figure: Any) -> list[str]:
+    return [trace["name"] for trace in spec(figure)["data"] if trace.get("showlegend")]
+
+
+def colours_of(trace: dict[str, Any]) -> np.ndarray:
+    """The colour of every pixel of a heatmap with a discrete scale, as a browser works it out."""
+    stops, z = trace["colorscale"], np.asarray(trace["z"], float)
+    share = (z - trace["zmin"]) / (trace["zmax"] - trace["zmin"])
+    starts = np.array([stop for stop, _ in stops[::2]])
+    return np.array([colour for _, colour in stops[::2]])[np.searchsorted(starts, share, side="right") - 1]
+
+
+def blocks(trace: dict[str, Any], rows: int, columns: int) -> np.ndarray:
+    """The colours of every cell of a map, [cells, pixels high, pixels wide]."""
+    pixels = colours_of(trace)
+    high, wide = pixels.shape[0] // rows, pixels.shape[1] // columns
+    return pixels.reshape(rows, high, columns, wide).swapaxes(1, 2).reshape(rows * columns, high, wide)
+
+
+def boxes(path: str) -> list[tuple[float, float, float, float]]:
+    """Left, top, right, bottom of every rectangle of an SVG path `MxyHVHZ`."""
+    found = []
+    for part in path.split("M")[1:]:
+        start, rest = part.split("H", 1)
+        left, top = map(float, start.split(","))
+        right, rest = rest.split("V", 1)
+        found.append((left, top, float(right), float(rest.split("H")[0])))
+    return found
+
+
+def shapes(figure: Any, colour: str, **line: Any) -> list[dict[str, Any]]:
+    """The shapes in one colour whose line has the given settings."""
+    wanted = {"color": colour, **line}
+    return [shape for shape in spec(figure)["layout"]["shapes"] if wanted.items() <= shape["line"].items()]
+
+
+def played(ops: list[dict[str, Any]], kv_size: int = 64, **cache: Any) -> Timeline:
+    config = {
+        "kv_size": kv_size,
+        "n_seq_max": 64,
+        "n_layer": 2,
+        "n_head_kv": 2,
+        "n_embd_head_k": 64,
+        "n_embd_head_v": 64,
+    }
+    document = {"title": "a test", "cache": config | cache, "context": {"n_batch": 65_536}, "ops": ops}
+    return play(Scenario.model_validate(document))
+
+
+def decode(n: int, *seq: int, pos: int | None = None, **more: Any) -> dict[str, Any]:
+    return {"op": "decode", "n_ubatch": 4096, "tokens": [{"n": n, "seq": list(seq), "pos": pos, **more}]}
+
+
+def after(timeline: Timeline, step: int | None = None) -> PartSnapshot:
+    """The only part after a step, the last one if none is named."""
+    return timeline.cursor().seek(timeline.frame_of(timeline.n_steps - 1 if step is None else step)).first
