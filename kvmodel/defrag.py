@@ -14,7 +14,7 @@ from kvmodel.show import Card, Shown, plan_card
 Index = NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DefragPlan(Shown):
     """Moves that fill the holes from the end of the cache.
 

@@ -16,7 +16,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Index = NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartSnapshot(Shown):
     """One set of cells at one moment; arrays are read-only.
 

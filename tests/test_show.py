@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from IPython.lib.pretty import pretty
 
 from kvmodel.batch import Batch
 from kvmodel.caches.unified import UnifiedCache
@@ -87,9 +88,7 @@ def test_html_is_plain_and_says_what_the_text_says(name: str) -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_jupyter_prints_the_text_twin(name: str) -> None:
     shown: Shown = SHOWN[name]()
-    printer = FakePrinter()
-    shown._repr_pretty_(printer, cycle=False)
-    assert printer.said == str(shown)
+    assert pretty(shown) == str(shown)
     printer = FakePrinter()
     shown._repr_pretty_(printer, cycle=True)
     assert printer.said == "..."
