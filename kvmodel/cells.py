@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kvmodel.limits import INT32_MAX, MAX_SEQ
-from kvmodel.spans import SeqSpans, seq_bit, union
+from kvmodel.limits import MAX_SEQ
+from kvmodel.spans import SeqSpans, owns, seq_bit, union
 
 __all__ = ["EMPTY", "Cells", "Index", "SavedCells", "seq_bit", "single_owners"]
 
@@ -91,37 +91,39 @@ class Cells:
 
     def _positions_of(self, seq: int) -> NDArray[np.int32]:
         n = self._max_p1
-        owned: NDArray[np.int32] = self.pos[:n][(self.seqs[:n] & seq_bit(seq)) != 0]
+        owned: NDArray[np.int32] = self.pos[:n][owns(self.seqs[:n], seq)]
         return owned
 
     def select(self, p0: int, p1: int, seq: int = -1) -> Index:
         """Cells with p0 <= position < p1 that `seq` owns (-1: any owner or none)."""
-        n = self.used_max_p1
-        low = max(p0, 0)
-        if p1 <= low:
-            return np.empty(0, np.intp)
-        # One comparison for both ends: below low the unsigned difference is larger than any width.
-        hit = (self.pos[:n] - np.int32(low)).view(np.uint32) < np.uint32(min(p1, INT32_MAX) - low)
+        n, low = self.used_max_p1, max(p0, 0)
+        pos = self.pos[:n]
+        hit = (pos >= low) & (pos < p1)
         if seq >= 0:
-            hit &= (self.seqs[:n] & seq_bit(seq)) != 0
+            hit &= owns(self.seqs[:n], seq)
         return np.flatnonzero(hit)
 
     def free(self, cells: Index) -> None:
         """Empty non-empty cells, whoever owns them. Mutates."""
-        self.spans.touch(union(self.seqs[_part(cells)]))
+        self.spans.touch(union(self.seqs[_as_slice(cells)]))
         self._empty(cells)
 
     def _empty(self, cells: Index) -> None:
-        part = _part(cells)
-        self.pos[part], self.shift[part], self.seqs[part], self.token[part] = EMPTY, 0, 0, -1
+        part = _as_slice(cells)
+        self.pos[part], self.seqs[part], self.token[part] = EMPTY, 0, -1
+        if self.has_shift:
+            self.shift[part] = 0
         self.used -= len(cells)
 
     def seq_rm(self, cells: Index, seq: int) -> Index:
         """Take `seq` out of cells that all have it; free those left without owner, and return them. Mutates."""
-        part = _part(cells)
+        part = _as_slice(cells)
         left = self.seqs[part] ^ seq_bit(seq)
-        self.seqs[part] = left
-        freed: Index = cells[left == 0]
+        shared = left != 0
+        freed = cells
+        if shared.any():
+            self.seqs[part] = left
+            freed = cells[~shared]
         self._empty(freed)
         self.spans.touch(1 << seq)
         return freed
@@ -131,7 +133,7 @@ class Cells:
 
         Upstream counts the position of such a cell once more, and the surplus stays (quirk cp-double-count).
         """
-        part = _part(cells)
+        part = _as_slice(cells)
         bit = seq_bit(seq)
         had: Index = cells[(self.seqs[part] & bit) != 0]
         self.seqs[part] |= bit
@@ -146,10 +148,10 @@ class Cells:
             freed cells, and kept cells that lost other owners. Mutates.
         """
         seqs, bit = self.seqs[: self.used_max_p1], seq_bit(seq)
-        kept = (seqs & bit) != 0
+        kept = owns(seqs, seq)
         freed = np.flatnonzero(~kept & (seqs != 0))
         narrowed = np.flatnonzero(kept & (seqs != bit))
-        self.seqs[_part(narrowed)] = bit
+        self.seqs[_as_slice(narrowed)] = bit
         self._empty(freed)
         self.spans.keep_only(seq)
         return freed, narrowed
@@ -159,7 +161,7 @@ class Cells:
 
         int32 arithmetic wraps as upstream's does. Mutates; sets `has_shift` if there is any cell.
         """
-        part = _part(cells)
+        part = _as_slice(cells)
         self.pos[part] += np.int32(d)
         self.shift[part] += np.int32(d)
         self._moved(cells)
@@ -172,7 +174,7 @@ class Cells:
 
         The recorded shift is old minus new, as upstream (quirk div-shift-sign).
         """
-        part = _part(cells)
+        part = _as_slice(cells)
         new = self.pos[part] // np.int32(d)
         self.shift[part] += self.pos[part] - new
         self.pos[part] = new
@@ -180,7 +182,7 @@ class Cells:
 
     def _moved(self, cells: Index) -> None:
         self.has_shift |= len(cells) > 0
-        self.spans.touch(union(self.seqs[_part(cells)]))
+        self.spans.touch(union(self.seqs[_as_slice(cells)]))
 
     def put(self, begin: int, pos: NDArray[np.int32], seqs: NDArray[np.uint64], token: NDArray[np.int32]) -> None:
         """Fill the empty cells from `begin` on. A shift left in them stays. Mutates."""
@@ -237,8 +239,8 @@ def single_owners(seqs: NDArray[np.uint64]) -> NDArray[np.int32]:
     return np.frexp(seqs.astype(np.float64))[1].astype(np.int32) - np.int32(1)
 
 
-def _part(cells: Index) -> Index | slice:
-    """Neighbouring cells as a slice, which reads and writes much faster than an index array."""
+def _as_slice(cells: Index) -> Index | slice:
+    """Ascending indices as a slice if they are neighbours: it reads and writes much faster than an index array."""
     if len(cells) and cells[-1] - cells[0] == len(cells) - 1:
         return slice(int(cells[0]), int(cells[-1]) + 1)
     return cells

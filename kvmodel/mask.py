@@ -9,9 +9,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from kvmodel.cells import EMPTY, seq_bit
+from kvmodel.cells import EMPTY, Index
 from kvmodel.errors import ParamError
 from kvmodel.limits import INT32_MAX, MAX_MASK_BYTES
+from kvmodel.spans import owns
 from kvmodel.types import SWAType, pad
 
 Int32 = NDArray[np.int32]
@@ -22,6 +23,9 @@ KQ_MASK_PAD = 64
 
 MAX_DISTANCE = 128
 """Distance from which on all positions share the last bucket (llama_relative_position_bucket)."""
+
+COPY_ROWS = 32
+"""Rows of a mask that are copied at once: a few large copies are much faster than many small ones."""
 
 HIDDEN = np.float32(-np.inf)
 
@@ -93,27 +97,64 @@ def kq_mask(
     low = _first_visible(query_pos, swa_type, n_swa)
     high = query_pos.astype(np.int64) if causal else np.full(n, INT32_MAX, np.int64)
     for seq in np.unique(query_seq).tolist():
-        members = _positions_of(pos, seqs, seq)
-        for i in np.flatnonzero(query_seq == seq).tolist():
-            visible = _in_range(members, int(low[i]), int(high[i]))
-            shown = -np.abs(pos - query_pos[i]).astype(np.float32) if use_alibi else np.float32(0)
-            mask[i] = np.where(visible, shown, HIDDEN)
+        cells = _cells_by_pos(pos, seqs, seq)
+        queries = np.flatnonzero(query_seq == seq)
+        begin = np.searchsorted(pos[cells], low[queries])
+        end = np.searchsorted(pos[cells], high[queries], side="right")
+        if use_alibi:
+            _show_distances(mask, queries, cells, begin, end, pos, query_pos)
+        else:
+            _show(mask, queries, cells, begin, end)
     mask[n:] = HIDDEN
     return mask
 
 
-def _positions_of(pos: Int32, seqs: Seqs, seq: int) -> Int32:
-    """Positions of the cells that `seq` owns, -1 elsewhere."""
-    if seq < 0:
-        return np.full(len(pos), EMPTY, np.int32)
-    return np.where((seqs & seq_bit(seq)) != 0, pos, EMPTY)
+def _cells_by_pos(pos: Int32, seqs: Seqs, seq: int) -> Index:
+    """The cells that `seq` owns, by ascending position; -1, for a token without sequence, owns none."""
+    cells = np.flatnonzero(owns(seqs, seq))
+    ordered: Index = cells[np.argsort(pos[cells], kind="stable")]
+    return ordered
 
 
-def _in_range(pos: Int32, low: int, high: int) -> NDArray[np.bool_]:
-    """Whether low <= pos <= high, in one comparison: the difference wraps to a large value when pos is below low."""
-    if high < low:
-        return np.zeros(len(pos), np.bool_)
-    return np.asarray((pos - np.int32(low)).view(np.uint32) <= np.uint32(high - low))
+def _show(mask: NDArray[np.float32], queries: Index, cells: Index, begin: Index, end: Index) -> None:
+    """Write rows in which `cells[begin:end]` are visible.
+
+    Neighbouring queries differ in a few cells only, so a row starts as a copy of an earlier one: the one before, or
+    once there are COPY_ROWS of them and the rows lie together, of those in one go.
+    """
+    rows, spans = queries.tolist(), list(zip(begin.tolist(), end.tolist(), strict=True))
+    stop = rows[-1] + 1
+    block = COPY_ROWS if stop - rows[0] == len(rows) else len(rows)
+    for k, i in enumerate(rows):
+        source = k - block if k >= block else k - 1
+        if k < block:
+            mask[i] = mask[rows[source]] if k else HIDDEN
+        elif k % block == 0:
+            mask[i : min(i + block, stop)] = mask[i - block : min(i, stop - block)]
+        _change(mask[i], cells, spans[source] if k else (0, 0), spans[k])
+
+
+def _change(row: NDArray[np.float32], cells: Index, before: tuple[int, int], now: tuple[int, int]) -> None:
+    """Turn a row that shows `cells[before]` into one that shows `cells[now]`."""
+    (b0, e0), (b, e) = before, now
+    for start, stop, value in (
+        (b0, min(b, e0), HIDDEN),
+        (max(b0, e), e0, HIDDEN),
+        (b, min(b0, e), 0),
+        (max(b, e0), e, 0),
+    ):
+        if start < stop:
+            row[cells[start:stop]] = value
+
+
+def _show_distances(
+    mask: NDArray[np.float32], queries: Index, cells: Index, begin: Index, end: Index, pos: Int32, query_pos: Int32
+) -> None:
+    """Write rows in which `cells[begin:end]` hold minus their distance from the query."""
+    for i, b, e in zip(queries.tolist(), begin.tolist(), end.tolist(), strict=True):
+        shown = cells[b:e]
+        mask[i] = HIDDEN
+        mask[i, shown] = -np.abs(pos[shown] - query_pos[i])
 
 
 def mask_reasons(
@@ -150,11 +191,11 @@ def mask_reasons(
     for i, seq in enumerate(query_seq.tolist()):
         row = reasons[i]
         row[:] = MaskReason.VISIBLE
-        np.putmask(row, pos < low[i], np.uint8(MaskReason.OUTSIDE))
+        row[pos < low[i]] = MaskReason.OUTSIDE
         if causal:
-            np.putmask(row, pos > query_pos[i], np.uint8(MaskReason.FUTURE))
-        np.putmask(row, _positions_of(pos, seqs, seq) == EMPTY, np.uint8(MaskReason.OTHER_SEQ))
-        np.putmask(row, pos == EMPTY, np.uint8(MaskReason.EMPTY))
+            row[pos > query_pos[i]] = MaskReason.FUTURE
+        row[~owns(seqs, seq)] = MaskReason.OTHER_SEQ
+        row[pos == EMPTY] = MaskReason.EMPTY
     return reasons
 
 

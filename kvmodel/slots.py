@@ -83,32 +83,27 @@ class SlotSearch:
         return int((self.probe_end - self.probe_start + (self.probe_reason != Blocked.END)).sum())
 
 
-def block_reasons(cells: Cells, swa_type: SWAType, n_swa: int) -> NDArray[np.uint8]:
-    """Why each cell cannot be used, uint8 [n]: 0 for usable, else a Blocked code.
+def block_reasons(
+    cells: Cells, swa_type: SWAType, n_swa: int, begin: int = 0, end: int | None = None
+) -> NDArray[np.uint8]:
+    """Why each of the cells [begin, end) cannot be used, uint8: 0 for usable, else a Blocked code.
 
     Usable are empty cells and cells whose only sequence has moved past them: its next position, newest plus 1,
     would no longer see the cell through the window.
     """
-    reasons = np.zeros(len(cells), np.uint8)
-    n = cells.used_max_p1
-    pos, seqs = cells.pos[:n], cells.seqs[:n]
-    single = (seqs & (seqs - np.uint64(1))) == 0
+    reasons = np.zeros((len(cells) if end is None else end) - begin, np.uint8)
+    stop = min(begin + len(reasons), max(begin, cells.used_max_p1))
+    pos, seqs = cells.pos[begin:stop], cells.seqs[begin:stop]
+    used = reasons[: stop - begin]
     filled = pos != EMPTY
-    part = reasons[:n]
-    np.putmask(part, filled, np.uint8(Blocked.VISIBLE))
-    np.putmask(part, filled & ~single, np.uint8(Blocked.SHARED))
-    np.putmask(part, filled & (seqs == 0), np.uint8(Blocked.NO_OWNER))
+    used[filled] = Blocked.VISIBLE
+    used[filled & (seqs == 0)] = Blocked.NO_OWNER
+    used[(seqs & (seqs - np.uint64(1))) != 0] = Blocked.SHARED
     if swa_type is not SWAType.NONE:
-        _release_expired(part, cells, swa_type, n_swa)
+        for seq in np.unique(single_owners(seqs[used == Blocked.VISIBLE])).tolist():
+            expired = masked_swa(pos, cells.seq_pos_max(seq) + 1, swa_type, n_swa)
+            used[(seqs == seq_bit(seq)) & expired] = 0
     return reasons
-
-
-def _release_expired(part: NDArray[np.uint8], cells: Cells, swa_type: SWAType, n_swa: int) -> None:
-    n = len(part)
-    pos, seqs = cells.pos[:n], cells.seqs[:n]
-    for seq in np.unique(single_owners(seqs[part == Blocked.VISIBLE])).tolist():
-        expired = masked_swa(pos, cells.seq_pos_max(seq) + 1, swa_type, n_swa)
-        part[(seqs == seq_bit(seq)) & expired] = 0
 
 
 def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: int) -> SlotSearch:
@@ -123,18 +118,18 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
     """
     size = len(cells)
     early = head > cells.used + 2 * n_tokens
-    start = 0 if early else head
-    reason = Start.EARLY if early else Start.HEAD
+    start, why = (0, Start.EARLY) if early else (head, Start.HEAD)
     none = np.empty(0, np.int64)
+    search = SlotSearch(n_tokens, size, head, start, why, -1, none, none, none.astype(np.uint8))
     if n_tokens > size:
-        return SlotSearch(n_tokens, size, head, start, reason, -1, none, none, none.astype(np.uint8), too_many=True)
+        return replace(search, too_many=True)
+    if start + n_tokens <= size and not block_reasons(cells, swa_type, n_swa, start, start + n_tokens).any():
+        return replace(search, cell=start)
     reasons = block_reasons(cells, swa_type, n_swa)
     cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, start, n_tokens)
-    codes = np.full(len(ends), Blocked.END, np.uint8)
-    inside = ends < size
-    codes[inside] = reasons[ends[inside]]
-    search = SlotSearch(n_tokens, size, head, start, reason, cell, begins, ends, codes)
-    return search if cell >= 0 else _with_failure(search, cells, reasons)
+    codes = np.append(reasons, np.uint8(Blocked.END))[ends]
+    search = replace(search, cell=cell, probe_start=begins, probe_end=ends, probe_reason=codes)
+    return search if search.found else _with_failure(search, cells, reasons)
 
 
 def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, Int64]:

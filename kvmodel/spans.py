@@ -1,10 +1,11 @@
-"""The position range of every sequence, recounted from the cells only when someone asks.
+"""Sets of sequences as bits, and the position range of every sequence, recounted only when someone asks.
 
 Upstream keeps a counted map of positions for each sequence (`seq_pos` in llama-kv-cells.h). A position that was counted
 without a cell of its own (quirk cp-double-count) is never taken back before `reset`; of all such echoes only the
 smallest and the largest can show, so these two are kept.
 """
 
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 
 from kvmodel.limits import INT32_MAX, MAX_SEQ
 
-NO_ECHO = INT32_MAX + 1
+Seqs = NDArray[np.uint64]
+
+NO_POS = INT32_MAX + 1
+"""Larger than any position: the smallest position of nothing."""
 
 
 def seq_bit(seq: int) -> np.uint64:
@@ -20,15 +24,26 @@ def seq_bit(seq: int) -> np.uint64:
     return np.uint64(1) << np.uint64(seq)
 
 
-def union(seqs: NDArray[np.uint64]) -> int:
+def owns(seqs: Seqs, seq: int) -> NDArray[np.bool_]:
+    """Which of the cells with owners `seqs` (contiguous) `seq` owns; -1 owns none.
+
+    Only the byte of each set that holds the sequence is read: the result and all in between stay small.
+    """
+    if seq < 0:
+        return np.zeros(len(seqs), np.bool_)
+    byte, bit = divmod(seq, 8)
+    column = byte if sys.byteorder == "little" else 7 - byte
+    return np.asarray((seqs.view(np.uint8)[column::8] & np.uint8(1 << bit)) != 0)
+
+
+def union(seqs: Seqs) -> int:
     """All sequences of some cells as one bit set."""
     return int(np.bitwise_or.reduce(seqs, initial=np.uint64(0)))
 
 
-def bits_of(seqs: int) -> NDArray[np.bool_]:
-    """The bit set `seqs` as bool [64]."""
-    as_bytes = np.frombuffer(seqs.to_bytes(8, "little"), np.uint8)
-    return np.unpackbits(as_bytes, bitorder="little").astype(np.bool_)
+def members(seqs: int) -> list[int]:
+    """The sequences of a bit set, ascending."""
+    return [seq for seq in range(seqs.bit_length()) if seqs >> seq & 1]
 
 
 class SeqSpans:
@@ -44,57 +59,57 @@ class SeqSpans:
 
     def reset(self) -> None:
         """No sequence has a position, and echoes are forgotten. Mutates."""
-        self._first = np.full(MAX_SEQ, NO_ECHO, np.int64)
-        self._last = np.full(MAX_SEQ, -1, np.int64)
-        self._stale = np.zeros(MAX_SEQ, np.bool_)
-        self._echo_first = np.full(MAX_SEQ, NO_ECHO, np.int64)
-        self._echo_last = np.full(MAX_SEQ, -1, np.int64)
+        self._first, self._last = [NO_POS] * MAX_SEQ, [-1] * MAX_SEQ
+        self._echo_first, self._echo_last = [NO_POS] * MAX_SEQ, [-1] * MAX_SEQ
+        self._stale = 0
 
     def min(self, seq: int) -> int:
         """Smallest position of `seq`, -1 if it has none. Echoes count."""
         self._refresh(seq)
-        low = min(int(self._first[seq]), int(self._echo_first[seq]))
-        return low if low < NO_ECHO else -1
+        low = min(self._first[seq], self._echo_first[seq])
+        return low if low < NO_POS else -1
 
     def max(self, seq: int) -> int:
         """Largest position of `seq`, -1 if it has none. Echoes count."""
         self._refresh(seq)
-        return max(int(self._last[seq]), int(self._echo_last[seq]))
+        return max(self._last[seq], self._echo_last[seq])
 
     def recount(self, seq: int) -> tuple[int, int]:
-        """What `min` and `max` must be, from the cells alone and the echoes."""
-        pos = self._positions(seq)
-        low = int(pos.min(initial=INT32_MAX)) if len(pos) else NO_ECHO
-        low = min(low, int(self._echo_first[seq]))
-        return (low if low < NO_ECHO else -1), max(int(pos.max(initial=-1)), int(self._echo_last[seq]))
+        """What `min` and `max` must be, from the cells and the echoes."""
+        first, last = _ends(self._positions(seq))
+        low = min(first, self._echo_first[seq])
+        return (low if low < NO_POS else -1), max(last, self._echo_last[seq])
 
     def _refresh(self, seq: int) -> None:
-        if self._stale[seq]:
-            pos = self._positions(seq)
-            self._first[seq], self._last[seq] = (int(pos.min()), int(pos.max())) if len(pos) else (NO_ECHO, -1)
-            self._stale[seq] = False
+        if self._stale >> seq & 1:
+            self._first[seq], self._last[seq] = _ends(self._positions(seq))
+            self._stale ^= 1 << seq
 
     def touch(self, seqs: int) -> None:
         """Mark every sequence in the bit set `seqs` for a recount. Mutates."""
-        self._stale |= bits_of(seqs)
+        self._stale |= seqs
 
-    def widen(self, pos: NDArray[np.int32], seqs: NDArray[np.uint64]) -> None:
+    def widen(self, pos: NDArray[np.int32], seqs: Seqs) -> None:
         """Take in new cells with positions `pos` and owners `seqs` without a recount. Mutates."""
-        for seq in np.flatnonzero(bits_of(union(seqs)) & ~self._stale).tolist():
-            mine = pos[(seqs & seq_bit(seq)) != 0]
-            self._first[seq] = min(int(self._first[seq]), int(mine.min()))
-            self._last[seq] = max(int(self._last[seq]), int(mine.max()))
+        for seq in members(union(seqs) & ~self._stale):
+            first, last = _ends(pos[owns(seqs, seq)])
+            self._first[seq], self._last[seq] = min(self._first[seq], first), max(self._last[seq], last)
 
     def echo(self, seq: int, pos: NDArray[np.int32]) -> bool:
         """Count positions once more than there are cells; return whether the range of echoes grew. Mutates."""
-        if not len(pos):
-            return False
         before = self._echo_first[seq], self._echo_last[seq]
-        self._echo_first[seq] = min(int(before[0]), int(pos.min()))
-        self._echo_last[seq] = max(int(before[1]), int(pos.max()))
+        first, last = _ends(pos)
+        self._echo_first[seq], self._echo_last[seq] = min(before[0], first), max(before[1], last)
         return before != (self._echo_first[seq], self._echo_last[seq])
 
     def keep_only(self, seq: int) -> None:
         """Every other sequence has lost its last cell. Mutates."""
-        others = np.arange(MAX_SEQ) != seq
-        self._first[others], self._last[others], self._stale[others] = NO_ECHO, -1, False
+        first, last = self._first[seq], self._last[seq]
+        self._first, self._last = [NO_POS] * MAX_SEQ, [-1] * MAX_SEQ
+        self._first[seq], self._last[seq] = first, last
+        self._stale &= 1 << seq
+
+
+def _ends(pos: NDArray[np.int32]) -> tuple[int, int]:
+    """Smallest and largest of some positions."""
+    return (int(pos.min()), int(pos.max())) if len(pos) else (NO_POS, -1)

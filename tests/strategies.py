@@ -9,7 +9,7 @@ from kvmodel.types import CacheParams
 from tests.reference import INT32_MAX, INT32_MIN, Params, RefCache, Token, Window
 
 MACHINE = settings(
-    max_examples=200,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,
