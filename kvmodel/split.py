@@ -63,12 +63,17 @@ def _disjoint_sets(sets: NDArray[np.uint64], n_ubatch: int) -> list[np.uint64]:
 
 
 def _narrowing(sets: NDArray[np.uint64], left: NDArray[np.bool_], n_ubatch: int) -> NDArray[np.int32]:
+    """Tokens whose set lies within that of the token taken before; each round ends where the set gets smaller."""
     at = int(left.argmax())
-    idx = [at]
-    while len(idx) < n_ubatch:
-        later = np.flatnonzero(left[at + 1 :] & ((sets[at + 1 :] & ~sets[at]) == 0))
-        if not len(later):
+    taken = [np.array([at])]
+    room = n_ubatch - 1
+    while room > 0:
+        later = at + 1 + np.flatnonzero(left[at + 1 :] & ((sets[at + 1 :] & ~sets[at]) == 0))
+        smaller = np.flatnonzero(sets[later] != sets[at])
+        fits = later[: min(room, int(smaller[0]) + 1 if len(smaller) else len(later))]
+        if not len(fits):
             break
-        at += 1 + int(later[0])
-        idx.append(at)
-    return np.array(idx, np.int32)
+        taken.append(fits)
+        at = int(fits[-1])
+        room -= len(fits)
+    return np.concatenate(taken).astype(np.int32)
