@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,31 @@ def decode(n: int, *seq: int, pos: int | None = None, **more: Any) -> dict[str, 
 def after(timeline: Timeline, step: int | None = None) -> PartSnapshot:
     """The only part after a step, the last one if none is named."""
     return timeline.cursor().seek(timeline.frame_of(timeline.n_steps - 1 if step is None else step)).first
+
+
+def shared_prefix() -> Timeline:
+    """Cells 0-3 belong to 0 and 1, 4-6 to 0, 7-9 to 1, 10-11 to 2; then 4-5 are freed and 1 moves on by 5."""
+    prompt = ("Once", " upon", " a", " time", ",", " a", " <b>fox</b>")
+    return played(
+        [
+            decode(7, 0, text=prompt),
+            {"op": "seq_cp", "src": 0, "dst": 1, "p0": 0, "p1": 4},
+            decode(3, 1, pos=4),
+            decode(2, 2),
+            {"op": "seq_rm", "seq": 0, "p0": 4, "p1": 6},
+            {"op": "seq_add", "seq": 1, "p0": 4, "p1": -1, "shift": 5},
+        ]
+    )
+
+
+def scattered(n: int, n_seq: int, seed: int = 7) -> PartSnapshot:
+    """A cache of n cells filled at random, one in five with several owners."""
+    rng = np.random.default_rng(seed)
+    part = after(played([], n))
+    filled = rng.random(n) < 0.7
+    owners = np.left_shift(np.uint64(1), rng.integers(0, n_seq, n, np.uint64))
+    more = np.where(rng.random(n) < 0.2, np.left_shift(np.uint64(1), rng.integers(0, n_seq, n, np.uint64)), 0)
+    pos = np.where(filled, rng.integers(0, 9 * n, n), -1).astype(np.int32)
+    shift = np.where(filled, rng.integers(-9, 10, n), 0).astype(np.int32)
+    seqs = np.where(filled, owners | more.astype(np.uint64), 0).astype(np.uint64)
+    return replace(part, arrays={**part.arrays, "pos": pos, "shift": shift, "seqs": seqs})

@@ -18,6 +18,7 @@ from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import Strings, owner_texts
 from kvmodel.snapshot import PartSnapshot
+from kvmodel.words import count
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
 WIDTH, HEIGHT = 760, 150
@@ -68,7 +69,7 @@ def _moved(values: NDArray[Any], plan: DefragPlan, empty: Any) -> NDArray[Any]:
 def _told(plan: DefragPlan) -> str:
     if plan.empty:
         return "nothing moves"
-    return f"{plan.n_moves:,} block moves" + (f" of at most {plan.max_moves:,}" if plan.max_moves else "")
+    return count(plan.n_moves, "block move") + (f" of at most {plan.max_moves:,}" if plan.max_moves else "")
 
 
 def _colours(name: str, pos: NDArray[np.int32], seqs: NDArray[np.uint64], base: float, page: Theme) -> go.Heatmap:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY, seq_bit
 from kvmodel.events import Event
+from kvmodel.explain import explain
 from kvmodel.figures.texts import MIB, owner_texts, reason_words, shift_of, token_texts
 from kvmodel.mask import mask_reasons
 from kvmodel.snapshot import PartSnapshot
@@ -97,6 +98,6 @@ def usage_table(timeline: Timeline, name: str) -> pd.DataFrame:
 
 
 def events_table(events: Iterable[Event]) -> pd.DataFrame:
-    """One row an event: number, cache, what."""
-    rows = [(i, event.cache, type(event).__name__) for i, event in enumerate(events, 1)]
-    return pd.DataFrame(rows, columns=["number", "cache", "what"])
+    """One row an event: number, cache, event, and what happened in a sentence."""
+    rows = [(i, event.cache, type(event).__name__, explain(event)) for i, event in enumerate(events, 1)]
+    return pd.DataFrame(rows, columns=["number", "cache", "event", "what happened"])
