@@ -11,6 +11,7 @@ from kvmodel.library import load
 from kvmodel.ops import Decode, SeqRm, TokenRun
 from kvmodel.player import play
 from kvmodel.scenario import Scenario
+from tests.random_scenarios import scenarios
 
 Json = dict[str, object]
 FREE_4 = (
@@ -73,6 +74,23 @@ def test_a_window() -> None:
     assert advice(timeline, 10) == [
         "Send at most 11 tokens in one decode (cells 0-10 are the longest run left).",
         "Set n_ubatch to 11 at most: each part that is stored pushes older positions out of the window.",
+        "Make the cache larger: 64 cells hold every window and one ubatch.",
+    ]
+
+
+def test_a_window_that_still_shows_every_cell() -> None:
+    ops = [decode(8, 0), decode(8, 1), decode(8, 2), decode(8, 3), decode(1, 0)]
+    assert last_advice(scenario(ops, swa_type="standard", n_swa=9)) == [
+        "No smaller batch helps: no cell can be used.",
+        "Make the cache larger: 608 cells hold every window and one ubatch.",
+    ]
+
+
+def test_a_part_longer_than_what_left_the_window() -> None:
+    ops = [decode(32), decode(20, n_ubatch=20)]
+    assert last_advice(scenario(ops, swa_type="standard", n_swa=14, n_seq_max=1)) == [
+        "Send at most 19 tokens in one decode (cells 0-18 are the longest run left).",
+        "Set n_ubatch to 19 at most: each part that is stored pushes older positions out of the window.",
         "Make the cache larger: 64 cells hold every window and one ubatch.",
     ]
 
@@ -143,3 +161,15 @@ def test_the_advised_length_fits_and_one_more_does_not(
     length = int(fits[1])
     assert 0 < length < n
     assert [play(with_batch(k)).results[-1].ret for k in (length, length + 1)] == [0, 1]
+
+
+@given(before=scenarios(max_ops=10), n=st.integers(1, 40), seq=st.integers(0, 3))
+def test_the_advised_length_fits_after_anything(before: Scenario, n: int, seq: int) -> None:
+    failing = before.with_op(Decode(tokens=(TokenRun(n=n, seq=(seq,)),)))
+    timeline = play(failing)
+    if timeline.n_steps <= len(failing.ops) or timeline.results[-1].ret != 1:
+        return
+    fits = re.match(r"Send at most (\d+)", advice(timeline, timeline.n_steps - 1)[0])
+    if fits:
+        smaller = Decode(tokens=(TokenRun(n=int(fits[1]), seq=(seq,)),))
+        assert play(failing.with_op(smaller)).results[-1].ret == 0
