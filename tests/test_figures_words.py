@@ -78,3 +78,13 @@ def test_text_reads_on_the_fill_behind_it(name: str, colour: str) -> None:
     for x, y, ink in zip(text["x"].tolist(), text["y"].tolist(), text["textfont"]["color"], strict=True):
         body = cells[int(np.rint(y)) * 16 + x][:4]
         assert min(contrast(ink, fill) for fill in set(body.ravel())) >= 4.5
+
+
+@pytest.mark.parametrize(("n", "lines"), [(32, 3), (64, 3), (128, 2), (256, 2), (512, 1)])
+@pytest.mark.parametrize("owners", [(0,), (0, 1)], ids=["plain", "shared"])
+def test_a_cell_holds_as_many_lines_as_fit(n: int, lines: int, owners: tuple[int, ...]) -> None:
+    timeline = played([decode(3, *owners, text=["a", "b", "c"])], n)
+    trace = traces(cells_figure(after(timeline), tokens=timeline.tokens))["text in cells"]
+    assert {text.count("<br>") + 1 for text in trace["text"]} == {lines}
+    high = {32: 56, 64: 56, 128: 34, 256: 34, 512: 17}[n]
+    assert trace["textfont"]["size"] * (1.3 * (lines - 1) + 1) <= high

@@ -47,9 +47,10 @@ def room_in(grid: Grid, part: PartSnapshot, colour: Colour, *, tokens: bool) -> 
     shared = colour == "sequence" and bool((np.bitwise_count(part.seqs) > 1).any())
     for lines in range(3 if tokens else 2, 0, -1):
         font = 10 if height < FULL_HEIGHT else 11 if lines > 2 else 12
-        foot = int(TALL * (1 - (font * (PITCH * (lines - 1) + 1) + 1) / height))
-        if foot >= (1 if shared and lines > 1 else 0):
-            return Room(lines, int((width - SIDES) // CHAR_WIDTH), font, foot if shared and lines > 1 else 0)
+        left = TALL * (1 - (font * (PITCH * (lines - 1) + 1) + 1) / height)
+        feet = shared and lines > 1
+        if left >= (1 if feet else 0):
+            return Room(lines, int((width - SIDES) // CHAR_WIDTH), font, int(left) if feet else 0)
     return Room(0, 0, 0, 0)
 
 
