@@ -49,7 +49,8 @@ class SlotSearch:
         start, start_reason: first cell tried and why.
         cell: first cell of the slot, -1 if there is none.
         probe_start: int64 [p], first cell of every refused run, in order.
-        probe_end: int64 [p], the cell that stopped it (n_cells at the end of the cache).
+        probe_end: int64 [p], the cell that stopped it (n_cells at the end of the cache, before which no cell of
+            the run was looked at).
         probe_reason: uint8 [p], a Blocked code each.
         free, reusable, longest: set on failure: empty cells, window-expired cells that could be
             overwritten, and the longest run of either; -1 otherwise.
@@ -79,7 +80,7 @@ class SlotSearch:
 
     @property
     def n_tested(self) -> int:
-        """Cells looked at in refused runs, the cell that stopped each included."""
+        """Cells that the search counts as tested: those of refused runs, the cell that stopped each included."""
         return int((self.probe_end - self.probe_start + (self.probe_reason != Blocked.END)).sum())
 
 

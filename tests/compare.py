@@ -77,11 +77,15 @@ def checked(cache: UnifiedCache, batch: Batch) -> Batch | Refusal:
     return batch
 
 
+def probes_of(search: SlotSearch) -> list[tuple[int, int, str]]:
+    """Every refused run as first cell, the cell that stopped it, and why."""
+    reasons = [Blocked(code).name.lower() for code in search.probe_reason.tolist()]
+    return list(zip(search.probe_start.tolist(), search.probe_end.tolist(), reasons, strict=True))
+
+
 def search_of(search: SlotSearch) -> Search:
     """Start, result, every refused run and the cells tested, as the reference gives them."""
-    reasons = [Blocked(code).name.lower() for code in search.probe_reason.tolist()]
-    probes = zip(search.probe_start.tolist(), search.probe_end.tolist(), reasons, strict=True)
-    return Search(search.start, search.cell, list(probes), search.n_tested)
+    return Search(search.start, search.cell, probes_of(search), search.n_tested)
 
 
 def check_failure(search: SlotSearch, reference: RefCache) -> None:
