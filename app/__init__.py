@@ -1,0 +1,1 @@
+"""The app: pages that arrange what `kvmodel` computes and draws."""

@@ -1,0 +1,92 @@
+"""What a visitor presses: the scenario picker, the stepper bar, and how things are shown."""
+
+import streamlit as st
+
+from app import session
+from app.wording import facts
+from kvmodel.limits import MAX_SCENARIO_BYTES
+
+COLOURS = {"sequence": "sequence", "position": "position", "shift": "pending shift", "changed": "change in this step"}
+
+
+def header() -> None:
+    """The scenario, its configuration, and a way to open another."""
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            picker()
+            st.markdown(" ".join(f":gray-badge[{fact}]" for fact in facts(session.scenario())), width="content")
+        opener()
+
+
+def picker() -> None:
+    """Choice among the shipped scenarios, and the one that was opened."""
+    titles = session.origins()
+    st.selectbox(
+        "Scenario",
+        list(titles),
+        format_func=titles.__getitem__,
+        key=session.PICKED,
+        on_change=session.choose,
+        label_visibility="collapsed",
+        width=320,
+    )
+
+
+def opener() -> None:
+    """A scenario of one's own, from a file or pasted."""
+    popover = st.popover("Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal)
+    with popover, st.form("open", border=False):
+        st.file_uploader(
+            "A scenario as a JSON file", "json", key=session.OPEN_FILE, max_upload_size=MAX_SCENARIO_BYTES >> 20
+        )
+        st.text_area("Or the JSON itself", key=session.OPEN_TEXT, max_chars=MAX_SCENARIO_BYTES, height=120)
+        st.form_submit_button("Open this scenario", on_click=session.open_given)
+        if refusal := session.open_refused():
+            st.error(refusal)
+
+
+def bar() -> None:
+    """First, previous, next, last, and a slider to any step."""
+    at, last = session.step(), session.last_step()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("First", shortcut="Home", disabled=not at, on_click=session.go, args=(0,))
+        st.button("Previous", shortcut="Left", disabled=not at, on_click=session.move, args=(-1,))
+        st.button("Next", shortcut="Right", type="primary", disabled=at == last, on_click=session.move, args=(1,))
+        st.button("Last", shortcut="End", disabled=at == last, on_click=session.go, args=(last,))
+        st.slider(
+            "Step", 0, max(last, 1), key=session.STEP, disabled=not last, format=f"%d of {last}", label_visibility="collapsed"
+        )
+        showing()
+
+
+def colouring() -> None:
+    """What the colours of the cells stand for."""
+    st.selectbox(
+        "Colour by",
+        list(COLOURS),
+        format_func=lambda name: f"Colour by {COLOURS[name]}",
+        key=session.COLOUR,
+        label_visibility="collapsed",
+        width=230,
+    )
+
+
+def showing() -> None:
+    """Pictures, or the tables behind them."""
+    st.segmented_control(
+        "Show as",
+        ["pictures", "tables"],
+        default="pictures",
+        required=True,
+        format_func=str.capitalize,
+        key=session.SHOWN_AS,
+        label_visibility="collapsed",
+    )
+
+
+def ubatch_choice(step: int, n_ubatches: int) -> int:
+    """Which ubatch of a step the mask is shown for, counted from 0; the last one unless chosen."""
+    if n_ubatches == 1:
+        return 0
+    chosen = st.number_input(f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150)
+    return int(chosen) - 1

@@ -1,0 +1,109 @@
+"""The panels of a step: cells, what happened, the mask, memory. Each reads a moment and places one picture or table."""
+
+import streamlit as st
+
+from app import session
+from app.controls import colouring, showing, ubatch_choice
+from app.session import Moment
+from app.wording import call, mib
+from kvmodel.advice import advice
+from kvmodel.explain import explain
+from kvmodel.figures.cells import cells_figure
+from kvmodel.figures.mask import mask_figure
+from kvmodel.figures.tables import cells_table, mask_table, sequences_table, usage_table
+from kvmodel.figures.usage import usage_figure
+from kvmodel.words import count
+
+TABLE_HEIGHT = 300
+USAGE_HEIGHT = 170
+
+MAX_SENTENCES = 60
+"""Sentences listed for one step; a batch of thousands of ubatches has more."""
+
+PLOT = {"displayModeBar": False}
+
+
+def cells(moment: Moment) -> None:
+    """The map of the cells, or its table."""
+    title = cells_title(moment)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{title}**", width="content")
+        colouring()
+    tokens = moment.timeline.tokens
+    if session.as_tables():
+        st.dataframe(cells_table(moment.part, tokens=tokens), hide_index=True, height=TABLE_HEIGHT, lazy=True)
+        return
+    figure = cells_figure(
+        moment.part, colour=session.colour(), changed=moment.changed, tokens=tokens, theme=session.theme()
+    )
+    st.plotly_chart(figure, theme=None, config=PLOT)
+
+
+def cells_title(moment: Moment) -> str:
+    """What the map shows at this step."""
+    if not moment.step:
+        return f"{count(moment.part.n_cells, 'cell')}, all empty"
+    return f"Cells after :primary[{call(moment.timeline.scenario.ops[moment.step - 1])}]"
+
+
+def happened(moment: Moment) -> None:
+    """The events of the step in sentences; a failure first, with what to do about it."""
+    st.markdown("**What happened**")
+    if moment.result and moment.result.failed:
+        st.error("  \n".join([moment.result.error or moment.result.message, *advice(moment.timeline, moment.step)]))
+    if not moment.step:
+        first_look(moment)
+        return
+    if note := moment.timeline.scenario.ops[moment.step - 1].note:
+        st.text(note)
+    sentences = [explain(event) for event in moment.timeline.events_of(moment.step)[:MAX_SENTENCES]]
+    st.markdown("\n".join(f"1. {sentence}" for sentence in sentences))
+
+
+def first_look(moment: Moment) -> None:
+    """What a visitor sees before the first operation."""
+    scenario = moment.timeline.scenario
+    st.markdown("Each square is a cell: room for the K and V of one token. Press **Next**, or the right arrow key.")
+    for text in filter(None, (scenario.description, scenario.source)):
+        st.text(text)
+
+
+def sequences(moment: Moment) -> None:
+    """Which sequences are in the cache."""
+    table = sequences_table(moment.part)
+    if len(table):
+        st.table(table, border="horizontal", hide_index=True)
+
+
+def mask(moment: Moment) -> None:
+    """Which cells each new token may look at, and why not."""
+    if not moment.ubatches:
+        st.markdown("**No mask in this step**")
+        st.caption("Only a step that stores tokens has one: it tells which cells each of them may look at.")
+        return
+    at = ubatch_choice(moment.step, len(moment.ubatches))
+    frame = moment.ubatches[at]
+    ubatch = moment.timeline.frames[frame].ubatch
+    part = session.part_at(frame)
+    st.markdown(f"**What each of the {count(len(ubatch), 'new token')} may look at**")
+    causal = moment.timeline.scenario.context.causal_attn
+    if session.as_tables():
+        st.dataframe(mask_table(part, ubatch, causal=causal), height=TABLE_HEIGHT, lazy=True)
+        return
+    st.plotly_chart(mask_figure(part, ubatch, causal=causal, theme=session.theme()), theme=None, config=PLOT)
+
+
+def memory(moment: Moment) -> None:
+    """How full the cache is, over all steps."""
+    part, counters = moment.part, moment.part.counters
+    st.markdown("**Memory**")
+    with st.container(horizontal=True):
+        st.metric("used", f"{counters['used']:,} / {part.n_cells:,}", width="content")
+        st.metric("n_kv", f"{part.n_kv:,}", width="content")
+        st.metric("fragmentation", f"{counters['fragmentation']:.0%}", width="content")
+        st.metric("K + V", mib(part.size_k_bytes + part.size_v_bytes), width="content")
+    if session.as_tables():
+        st.dataframe(usage_table(moment.timeline, part.name), hide_index=True, height=TABLE_HEIGHT)
+        return
+    figure = usage_figure(moment.timeline, part.name, step=moment.step, theme=session.theme())
+    st.plotly_chart(figure, height=USAGE_HEIGHT, theme=None, config=PLOT)

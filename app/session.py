@@ -1,0 +1,217 @@
+"""What one visitor looks at: a scenario, the step, how it is shown. The only module that touches Streamlit's state.
+
+Widgets are made elsewhere with the keys below; what they hold is read and set here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from kvmodel.library import shipped
+from kvmodel.ops import AnyOp
+from kvmodel.player import play
+from kvmodel.scenario import Scenario, ScenarioError
+from kvmodel.snapshot import PartSnapshot
+from kvmodel.timeline import Cursor, OpResult, Timeline
+
+STEP, PICKED, COLOUR, SHOWN_AS = "step", "picked", "colour", "shown_as"
+OPENING, OPEN_FILE, OPEN_TEXT, OPEN_REFUSED = "opening", "open_file", "open_text", "open_refused"
+
+OPENED = "opened"
+"""Stands in the picker for a scenario that the visitor brought."""
+
+MAX_TIMELINES = 16
+"""Timelines kept for all visitors; the largest take some ten MiB each, and a lost one is played again."""
+
+MAX_UNDO = 200
+"""Scenarios kept to go back to; they share their operations."""
+
+Shown = Literal["sequence", "position", "shift", "changed"]
+
+
+@dataclass
+class Visit:
+    """The scenario of one visitor, a place in it, and what it was before each edit."""
+
+    origin: str
+    scenario: Scenario
+    cursor: Cursor
+    past: list[Scenario] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """One step of a timeline, as the page shows it.
+
+    Attributes:
+        timeline, step: which one.
+        part: the cells after the step.
+        changed: cells that the step changed, intp.
+        ubatches: frames of the step that stored a ubatch.
+        result: what the operation gave back, None before the first.
+    """
+
+    timeline: Timeline
+    step: int
+    part: PartSnapshot
+    changed: NDArray[np.intp]
+    ubatches: tuple[int, ...]
+    result: OpResult | None
+
+
+@st.cache_resource(max_entries=MAX_TIMELINES, show_spinner="Playing the scenario")
+def _played_document(document: str, _scenario: Scenario) -> Timeline:
+    return play(_scenario)
+
+
+def _played(scenario: Scenario) -> Timeline:
+    """The timeline of a scenario, shared by all visitors who look at the same document."""
+    return _played_document(scenario.to_json(), scenario)
+
+
+def _visit() -> Visit:
+    if "visit" not in st.session_state:
+        _show(next(iter(shipped())))
+    visit: Visit = st.session_state["visit"]
+    return visit
+
+
+def _show(origin: str, scenario: Scenario | None = None) -> None:
+    """Start afresh with a scenario at its first step."""
+    scenario = scenario or shipped()[origin]
+    st.session_state["visit"] = Visit(origin, scenario, _played(scenario).cursor())
+    st.session_state[PICKED] = origin
+    go(0)
+
+
+def scenario() -> Scenario:
+    """The scenario with this visitor's edits."""
+    return _visit().scenario
+
+
+def origins() -> dict[str, str]:
+    """Titles of the scenarios to pick from, by id."""
+    visit = _visit()
+    titles = {name: one.title for name, one in shipped().items()}
+    return titles | ({OPENED: visit.scenario.title} if visit.origin == OPENED else {})
+
+
+def edits() -> int:
+    """Number of edits that can be undone."""
+    return len(_visit().past)
+
+
+def choose() -> None:
+    """Take the scenario that the picker names."""
+    origin = st.session_state[PICKED]
+    if origin != OPENED:
+        _show(origin)
+
+
+def open_given() -> None:
+    """Take the scenario that was uploaded or pasted; a document that is none leaves the present one and says why."""
+    file, text = st.session_state[OPEN_FILE], st.session_state[OPEN_TEXT]
+    try:
+        _show(OPENED, Scenario.from_json(file.getvalue() if file else text))
+    except ScenarioError as problem:
+        st.session_state[OPEN_REFUSED] = str(problem)
+    else:
+        st.session_state[OPENING] = False
+
+
+def forget_refusal() -> None:
+    """Drop the message about a document that was refused."""
+    st.session_state.pop(OPEN_REFUSED, None)
+
+
+def open_refused() -> str:
+    """Why the last document was refused, empty if it was not."""
+    return str(st.session_state.get(OPEN_REFUSED, ""))
+
+
+def append(op: AnyOp) -> None:
+    """Play one more operation at the end and go there.
+
+    Raises:
+        ScenarioError: there are too many, or the operation cannot be carried out; the scenario stays as it is.
+    """
+    visit = _visit()
+    grown = visit.scenario.with_op(op)
+    timeline = _played(grown)
+    if problem := timeline.results[-1].error:
+        raise ScenarioError(problem)
+    visit.past = [*visit.past[1 - MAX_UNDO :], visit.scenario]
+    _replace(visit, grown, timeline)
+
+
+def undo() -> None:
+    """Take back the last edit."""
+    visit = _visit()
+    if visit.past:
+        before = visit.past.pop()
+        _replace(visit, before, _played(before))
+
+
+def _replace(visit: Visit, scenario: Scenario, timeline: Timeline) -> None:
+    visit.scenario, visit.cursor = scenario, timeline.cursor()
+    go(last_step())
+
+
+def step() -> int:
+    """The current step; 0 is the empty cache."""
+    return min(int(st.session_state.get(STEP, 0)), last_step())
+
+
+def last_step() -> int:
+    """The last step that was played."""
+    return _visit().cursor.timeline.n_steps - 1
+
+
+def go(step: int) -> None:
+    """Go to a step; beyond either end, to that end."""
+    st.session_state[STEP] = max(0, min(step, last_step()))
+
+
+def move(steps: int) -> None:
+    """Go so many steps forward, or back."""
+    go(step() + steps)
+
+
+def moment() -> Moment:
+    """What there is to see at the current step."""
+    cursor, at = _visit().cursor, step()
+    timeline = cursor.timeline
+    frames = timeline.frames_of(at)
+    part = cursor.seek(frames[-1]).first
+    return Moment(
+        timeline,
+        at,
+        part,
+        timeline.changed(frames[0], frames[-1], part.name),
+        tuple(i for i in frames if timeline.frames[i].ubatch is not None),
+        timeline.results[at - 1] if at else None,
+    )
+
+
+def part_at(frame: int) -> PartSnapshot:
+    """The cells after one frame of the timeline."""
+    return _visit().cursor.seek(frame).first
+
+
+def colour() -> Shown:
+    """What the colours of the cells stand for."""
+    shown: Shown = st.session_state.get(COLOUR, "sequence")
+    return shown
+
+
+def as_tables() -> bool:
+    """Whether tables stand in for the pictures."""
+    return st.session_state.get(SHOWN_AS) == "tables"
+
+
+def theme() -> Literal["light", "dark"]:
+    """The theme the visitor sees."""
+    return "dark" if st.context.theme.type == "dark" else "light"

@@ -1,0 +1,60 @@
+"""Short words for what a page shows: calls, steps, configurations."""
+
+from kvmodel.caches.base import pos_range
+from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
+from kvmodel.scenario import Scenario
+from kvmodel.words import count, positions, ranges
+
+MIB = 1024 * 1024
+
+
+def call(op: AnyOp) -> str:
+    """An operation as a call with its arguments in words."""
+    match op:
+        case Decode():
+            seqs = sorted({seq for run in op.tokens for seq in run.seq})
+            return f"decode({count(sum(run.n for run in op.tokens), 'token')}, {_sequences(seqs)})"
+        case SeqRm():
+            return f"seq_rm({_sequence(op.seq)}, {_where(op)})"
+        case SeqCp():
+            return f"seq_cp({_sequence(op.src)} to {op.dst}, {_where(op)})"
+        case SeqKeep():
+            return f"seq_keep({_sequence(op.seq)})"
+        case SeqAdd():
+            return f"seq_add({_sequence(op.seq)}, {_where(op)}, {op.shift:+d})"
+        case SeqDiv():
+            return f"seq_div({_sequence(op.seq)}, {_where(op)}, by {op.d})"
+        case Update():
+            return f"update({'with a defrag' if op.optimize else ''})"
+        case Defrag() | Clear():
+            return f"{op.op}()"
+
+
+def _sequence(seq: int) -> str:
+    return "every sequence" if seq < 0 else f"sequence {seq}"
+
+
+def _sequences(seqs: list[int]) -> str:
+    return _sequence(seqs[0]) if len(seqs) == 1 else f"sequences {ranges(seqs)}"
+
+
+def _where(op: SeqRm | SeqCp | SeqAdd | SeqDiv) -> str:
+    return positions(*pos_range(op.p0, op.p1))
+
+
+def facts(scenario: Scenario) -> list[str]:
+    """The configuration in a few words each."""
+    cache = scenario.cache
+    window = "no window" if cache.swa_type == "none" else f"{cache.swa_type} window of {cache.n_swa:,}"
+    return [
+        cache.kind,
+        count(cache.kv_size, "cell"),
+        count(cache.n_seq_max, "sequence"),
+        window,
+        f"{cache.type_k} / {cache.type_v}",
+    ]
+
+
+def mib(n_bytes: float) -> str:
+    """Bytes in MiB with two decimals, as llama.cpp prints them."""
+    return f"{n_bytes / MIB:,.2f} MiB"
