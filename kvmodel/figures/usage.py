@@ -15,8 +15,11 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 
 MARGIN = {"l": 44, "r": 64, "t": 22, "b": 38}
-WIDTH, HEIGHT, STRIP = 230, 120, 44
+WIDTH, HEIGHT, STRIP = 230, 120, 52
 """Pixels: width of the plot, about; height of the plot of cells and of the strip for the fragmentation."""
+
+GAP = 20
+"""Pixels of the strip that its name takes."""
 
 
 def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName = "light") -> go.Figure:
@@ -34,14 +37,7 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
     page, part = page_of(theme), timeline.start[name]
     fragmentation = timeline.series("fragmentation", name)
     strip = bool(fragmentation.any())
-    traces = _cell_lines(timeline, part, fragmentation, page)
-    if strip:
-        told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
-        traces.append(
-            _line(fragmentation, "fragmentation", page.muted, 1.5, "dash", yaxis="y3", hovertemplate=told).update(
-                showlegend=False
-            )
-        )
+    traces = [*_cell_lines(timeline, part, fragmentation, page), *([_strip_line(fragmentation, page)] if strip else [])]
     marked = [_dot(trace, step, page) for trace in reversed(traces)]
     return figure(
         page,
@@ -69,11 +65,16 @@ def _cell_lines(
     ]
 
 
+def _strip_line(fragmentation: NDArray[np.float64], page: Theme) -> go.Scatter:
+    told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
+    style = {"yaxis": "y3", "showlegend": False, "hovertemplate": told}
+    return _line(fragmentation, "fragmentation", page.muted, 1.5, "solid", **style)
+
+
 def _line(y: NDArray[Any], name: str, colour: str, width: float, dash: str, **more: Any) -> go.Scatter:
     style = {"color": colour, "width": width, "dash": dash, "shape": "hv"}
-    return go.Scatter(
-        x=np.arange(len(y), dtype=np.int32), y=y, name=name, mode="lines", line=style, showlegend=True, **more
-    )
+    settings = {"showlegend": True, "mode": "lines", **more}
+    return go.Scatter(x=np.arange(len(y), dtype=np.int32), y=y, name=name, line=style, **settings)
 
 
 def _dot(line: go.Scatter, step: int, page: Theme) -> go.Scatter:
@@ -135,7 +136,7 @@ def _axes(part: PartSnapshot, n_steps: int, page: Theme, strip: bool) -> dict[st
     """Steps below, cells at the left, the same as bytes at the right, fragmentation in its strip."""
     n, size = part.n_cells, part.size_k_bytes + part.size_v_bytes
     cells = [0, n // 2, n]
-    split = (STRIP - 14) / (HEIGHT + STRIP)
+    split = (STRIP - GAP) / (HEIGHT + STRIP)
     main = [STRIP / (HEIGHT + STRIP), 1] if strip else [0, 1]
     steps = ticks(n_steps, 8)
     axes = {
