@@ -45,7 +45,7 @@ def test_holes_are_filled_with_the_last_cells(pattern, ids, moves):
     ],
 )
 def test_a_budget_ends_the_plan(budget, ids, moves):
-    """The hole of two takes cells 6 and 8, which are two blocks; the walk ends with the block that spends the budget."""
+    """The hole of two takes cells 6 and 8, two blocks; the walk ends with the block that spends the budget."""
     full = plan("a..a.aa.a")
     cut = plan("a..a.aa.a", budget)
     assert cut.truncated == (budget < full.n_moves)

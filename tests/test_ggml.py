@@ -30,7 +30,9 @@ def test_all_types_of_a_cache_are_known():
     assert set(KV_TYPES) == set(KNOWN)
 
 
-@pytest.mark.parametrize(("name", "n", "size"), [("f16", 5, 10), ("q8_0", 128, 136), ("q4_0", 1024, 576), ("f32", 0, 0)])
+@pytest.mark.parametrize(
+    ("name", "n", "size"), [("f16", 5, 10), ("q8_0", 128, 136), ("q4_0", 1024, 576), ("f32", 0, 0)]
+)
 def test_row_size(name, n, size):
     assert ggml_type(name).row_size(n) == size
 
