@@ -3,9 +3,12 @@
 import streamlit as st
 
 from app import session
-from app.wording import facts
+from app.wording import facts, plain
+from kvmodel.library import shipped
 from kvmodel.limits import MAX_SCENARIO_BYTES
+from kvmodel.words import count
 
+TITLE_WIDTH = 340
 COLOURS = {"sequence": "sequence", "position": "position", "shift": "pending shift", "changed": "change in this step"}
 
 
@@ -14,27 +17,30 @@ def header() -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         with st.container(horizontal=True, vertical_alignment="center"):
             picker()
-            st.markdown(" ".join(f":gray-badge[{fact}]" for fact in facts(session.scenario())), width="content")
+            badges = [f":gray-badge[{fact}]" for fact in facts(session.scenario())]
+            if edits := session.edits():
+                badges.append(f":primary-badge[{count(edits, 'edit')}]")
+            st.markdown(" ".join(badges), width="content")
         opener()
 
 
 def picker() -> None:
-    """Choice among the shipped scenarios, and the one that was opened."""
-    titles = session.origins()
-    st.selectbox(
-        "Scenario",
-        list(titles),
-        format_func=titles.__getitem__,
+    """Choice among the shipped scenarios; a menu, so that the arrow keys step at once after it."""
+    st.menu_button(
+        plain(session.scenario().title),
+        list(shipped()),
+        format_func=lambda name: plain(shipped()[name].title),
         key=session.PICKED,
-        on_change=session.choose,
-        label_visibility="collapsed",
-        width=320,
+        on_click=session.choose,
+        width=TITLE_WIDTH,
     )
 
 
 def opener() -> None:
     """A scenario of one's own, from a file or pasted."""
-    popover = st.popover("Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal)
+    popover = st.popover(
+        "Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal
+    )
     with popover, st.form("open", border=False):
         st.file_uploader(
             "A scenario as a JSON file", "json", key=session.OPEN_FILE, max_upload_size=MAX_SCENARIO_BYTES >> 20
@@ -54,39 +60,40 @@ def bar() -> None:
         st.button("Next", shortcut="Right", type="primary", disabled=at == last, on_click=session.move, args=(1,))
         st.button("Last", shortcut="End", disabled=at == last, on_click=session.go, args=(last,))
         st.slider(
-            "Step", 0, max(last, 1), key=session.STEP, disabled=not last, format=f"%d of {last}", label_visibility="collapsed"
+            "Step",
+            0,
+            max(last, 1),
+            key=session.STEP,
+            disabled=not last,
+            format=f"%d of {last}",
+            label_visibility="collapsed",
+            persist_state="session",
         )
         showing()
 
 
 def colouring() -> None:
     """What the colours of the cells stand for."""
-    st.selectbox(
-        "Colour by",
+    st.menu_button(
+        f"Colour by {COLOURS[session.colour()]}",
         list(COLOURS),
-        format_func=lambda name: f"Colour by {COLOURS[name]}",
-        key=session.COLOUR,
-        label_visibility="collapsed",
-        width=230,
+        format_func=COLOURS.__getitem__,
+        key=session.COLOUR_PICKED,
+        on_click=session.choose_colour,
     )
 
 
 def showing() -> None:
     """Pictures, or the tables behind them."""
-    st.segmented_control(
-        "Show as",
-        ["pictures", "tables"],
-        default="pictures",
-        required=True,
-        format_func=str.capitalize,
-        key=session.SHOWN_AS,
-        label_visibility="collapsed",
-    )
+    label = "Show pictures" if session.as_tables() else "Show tables"
+    st.button(label, shortcut="T", on_click=session.swap_tables)
 
 
 def ubatch_choice(step: int, n_ubatches: int) -> int:
     """Which ubatch of a step the mask is shown for, counted from 0; the last one unless chosen."""
     if n_ubatches == 1:
         return 0
-    chosen = st.number_input(f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150)
+    chosen = st.number_input(
+        f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150
+    )
     return int(chosen) - 1

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from app import session
-from app.controls import colouring, showing, ubatch_choice
+from app.controls import colouring, ubatch_choice
 from app.session import Moment
 from app.wording import call, mib
 from kvmodel.advice import advice
@@ -12,6 +12,7 @@ from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.tables import cells_table, mask_table, sequences_table, usage_table
 from kvmodel.figures.usage import usage_figure
+from kvmodel.timeline import OpResult
 from kvmodel.words import count
 
 TABLE_HEIGHT = 300
@@ -50,7 +51,7 @@ def happened(moment: Moment) -> None:
     """The events of the step in sentences; a failure first, with what to do about it."""
     st.markdown("**What happened**")
     if moment.result and moment.result.failed:
-        st.error("  \n".join([moment.result.error or moment.result.message, *advice(moment.timeline, moment.step)]))
+        failure(moment, moment.result)
     if not moment.step:
         first_look(moment)
         return
@@ -58,6 +59,13 @@ def happened(moment: Moment) -> None:
         st.text(note)
     sentences = [explain(event) for event in moment.timeline.events_of(moment.step)[:MAX_SENTENCES]]
     st.markdown("\n".join(f"1. {sentence}" for sentence in sentences))
+
+
+def failure(moment: Moment, result: OpResult) -> None:
+    """What went wrong, and what would mend it."""
+    events = moment.timeline.events_of(moment.step)
+    wrong = result.error or result.message or explain(events[-1])
+    st.error("\n".join([wrong, "", *(f"- {remedy}" for remedy in advice(moment.timeline, moment.step))]))
 
 
 def first_look(moment: Moment) -> None:
@@ -81,9 +89,7 @@ def mask(moment: Moment) -> None:
         st.markdown("**No mask in this step**")
         st.caption("Only a step that stores tokens has one: it tells which cells each of them may look at.")
         return
-    at = ubatch_choice(moment.step, len(moment.ubatches))
-    frame = moment.ubatches[at]
-    ubatch = moment.timeline.frames[frame].ubatch
+    frame, ubatch = moment.ubatches[ubatch_choice(moment.step, len(moment.ubatches))]
     part = session.part_at(frame)
     st.markdown(f"**What each of the {count(len(ubatch), 'new token')} may look at**")
     causal = moment.timeline.scenario.context.causal_attn

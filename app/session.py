@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from kvmodel.batch import UBatch
 from kvmodel.library import shipped
 from kvmodel.ops import AnyOp
 from kvmodel.player import play
@@ -17,11 +18,8 @@ from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Cursor, OpResult, Timeline
 
-STEP, PICKED, COLOUR, SHOWN_AS = "step", "picked", "colour", "shown_as"
+STEP, PICKED, COLOUR_PICKED = "step", "picked", "colour_picked"
 OPENING, OPEN_FILE, OPEN_TEXT, OPEN_REFUSED = "opening", "open_file", "open_text", "open_refused"
-
-OPENED = "opened"
-"""Stands in the picker for a scenario that the visitor brought."""
 
 MAX_TIMELINES = 16
 """Timelines kept for all visitors; the largest take some ten MiB each, and a lost one is played again."""
@@ -29,14 +27,13 @@ MAX_TIMELINES = 16
 MAX_UNDO = 200
 """Scenarios kept to go back to; they share their operations."""
 
-Shown = Literal["sequence", "position", "shift", "changed"]
+Colour = Literal["sequence", "position", "shift", "changed"]
 
 
 @dataclass
 class Visit:
     """The scenario of one visitor, a place in it, and what it was before each edit."""
 
-    origin: str
     scenario: Scenario
     cursor: Cursor
     past: list[Scenario] = field(default_factory=list)
@@ -50,7 +47,7 @@ class Moment:
         timeline, step: which one.
         part: the cells after the step.
         changed: cells that the step changed, intp.
-        ubatches: frames of the step that stored a ubatch.
+        ubatches: frames of the step that stored a ubatch, each with what it stored.
         result: what the operation gave back, None before the first.
     """
 
@@ -58,32 +55,28 @@ class Moment:
     step: int
     part: PartSnapshot
     changed: NDArray[np.intp]
-    ubatches: tuple[int, ...]
+    ubatches: tuple[tuple[int, UBatch], ...]
     result: OpResult | None
 
 
-@st.cache_resource(max_entries=MAX_TIMELINES, show_spinner="Playing the scenario")
-def _played_document(document: str, _scenario: Scenario) -> Timeline:
-    return play(_scenario)
-
-
+@st.cache_resource(
+    max_entries=MAX_TIMELINES, show_spinner="Playing the scenario", hash_funcs={Scenario: Scenario.to_json}
+)
 def _played(scenario: Scenario) -> Timeline:
     """The timeline of a scenario, shared by all visitors who look at the same document."""
-    return _played_document(scenario.to_json(), scenario)
+    return play(scenario)
 
 
 def _visit() -> Visit:
     if "visit" not in st.session_state:
-        _show(next(iter(shipped())))
+        _show(next(iter(shipped().values())))
     visit: Visit = st.session_state["visit"]
     return visit
 
 
-def _show(origin: str, scenario: Scenario | None = None) -> None:
-    """Start afresh with a scenario at its first step."""
-    scenario = scenario or shipped()[origin]
-    st.session_state["visit"] = Visit(origin, scenario, _played(scenario).cursor())
-    st.session_state[PICKED] = origin
+def _show(scenario: Scenario) -> None:
+    """Start afresh with a scenario, before its first step."""
+    st.session_state["visit"] = Visit(scenario, _played(scenario).cursor())
     go(0)
 
 
@@ -92,30 +85,21 @@ def scenario() -> Scenario:
     return _visit().scenario
 
 
-def origins() -> dict[str, str]:
-    """Titles of the scenarios to pick from, by id."""
-    visit = _visit()
-    titles = {name: one.title for name, one in shipped().items()}
-    return titles | ({OPENED: visit.scenario.title} if visit.origin == OPENED else {})
-
-
 def edits() -> int:
     """Number of edits that can be undone."""
     return len(_visit().past)
 
 
 def choose() -> None:
-    """Take the scenario that the picker names."""
-    origin = st.session_state[PICKED]
-    if origin != OPENED:
-        _show(origin)
+    """Take the shipped scenario that was picked."""
+    _show(shipped()[st.session_state[PICKED]])
 
 
 def open_given() -> None:
     """Take the scenario that was uploaded or pasted; a document that is none leaves the present one and says why."""
     file, text = st.session_state[OPEN_FILE], st.session_state[OPEN_TEXT]
     try:
-        _show(OPENED, Scenario.from_json(file.getvalue() if file else text))
+        _show(Scenario.from_json(file.getvalue() if file else text))
     except ScenarioError as problem:
         st.session_state[OPEN_REFUSED] = str(problem)
     else:
@@ -142,7 +126,8 @@ def append(op: AnyOp) -> None:
     grown = visit.scenario.with_op(op)
     timeline = _played(grown)
     if problem := timeline.results[-1].error:
-        raise ScenarioError(problem)
+        ended = f"step {len(timeline.results)} ended the timeline: " if len(timeline.results) < len(grown.ops) else ""
+        raise ScenarioError(ended + problem)
     visit.past = [*visit.past[1 - MAX_UNDO :], visit.scenario]
     _replace(visit, grown, timeline)
 
@@ -191,7 +176,7 @@ def moment() -> Moment:
         at,
         part,
         timeline.changed(frames[0], frames[-1], part.name),
-        tuple(i for i in frames if timeline.frames[i].ubatch is not None),
+        tuple((i, ubatch) for i in frames if (ubatch := timeline.frames[i].ubatch) is not None),
         timeline.results[at - 1] if at else None,
     )
 
@@ -201,15 +186,25 @@ def part_at(frame: int) -> PartSnapshot:
     return _visit().cursor.seek(frame).first
 
 
-def colour() -> Shown:
+def colour() -> Colour:
     """What the colours of the cells stand for."""
-    shown: Shown = st.session_state.get(COLOUR, "sequence")
+    shown: Colour = st.session_state.get("colour", "sequence")
     return shown
+
+
+def choose_colour() -> None:
+    """Let the colours stand for what was picked."""
+    st.session_state["colour"] = st.session_state[COLOUR_PICKED]
 
 
 def as_tables() -> bool:
     """Whether tables stand in for the pictures."""
-    return st.session_state.get(SHOWN_AS) == "tables"
+    return bool(st.session_state.get("tables", False))
+
+
+def swap_tables() -> None:
+    """Put tables in the place of the pictures, or the other way."""
+    st.session_state["tables"] = not as_tables()
 
 
 def theme() -> Literal["light", "dark"]:

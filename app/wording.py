@@ -1,7 +1,9 @@
 """Short words for what a page shows: calls, steps, configurations."""
 
+import re
+
 from kvmodel.caches.base import pos_range
-from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
+from kvmodel.ops import AnyOp, Decode, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
 from kvmodel.scenario import Scenario
 from kvmodel.words import count, positions, ranges
 
@@ -13,21 +15,22 @@ def call(op: AnyOp) -> str:
     match op:
         case Decode():
             seqs = sorted({seq for run in op.tokens for seq in run.seq})
-            return f"decode({count(sum(run.n for run in op.tokens), 'token')}, {_sequences(seqs)})"
+            given = f"{count(sum(run.n for run in op.tokens), 'token')}, {_sequences(seqs)}"
         case SeqRm():
-            return f"seq_rm({_sequence(op.seq)}, {_where(op)})"
+            given = f"{_sequence(op.seq)}, {_where(op)}"
         case SeqCp():
-            return f"seq_cp({_sequence(op.src)} to {op.dst}, {_where(op)})"
+            given = f"{_sequence(op.src)} to {op.dst}, {_where(op)}"
         case SeqKeep():
-            return f"seq_keep({_sequence(op.seq)})"
+            given = _sequence(op.seq)
         case SeqAdd():
-            return f"seq_add({_sequence(op.seq)}, {_where(op)}, {op.shift:+d})"
+            given = f"{_sequence(op.seq)}, {_where(op)}, {op.shift:+d}"
         case SeqDiv():
-            return f"seq_div({_sequence(op.seq)}, {_where(op)}, by {op.d})"
+            given = f"{_sequence(op.seq)}, {_where(op)}, by {op.d}"
         case Update():
-            return f"update({'with a defrag' if op.optimize else ''})"
-        case Defrag() | Clear():
-            return f"{op.op}()"
+            given = "with a defrag" if op.optimize else ""
+        case _:
+            given = ""
+    return f"{op.op}({given})"
 
 
 def _sequence(seq: int) -> str:
@@ -53,6 +56,11 @@ def facts(scenario: Scenario) -> list[str]:
         window,
         f"{cache.type_k} / {cache.type_v}",
     ]
+
+
+def plain(text: str) -> str:
+    """Text for a place that reads Markdown, with every sign of Markdown taken as itself."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def mib(n_bytes: float) -> str:
