@@ -104,6 +104,20 @@ def test_seq_keep_leaves_cells_without_any_owner():
     assert (cells.used, cells.seq_pos_max(0), cells.seq_pos_max(1)) == (3, 1, -1)
 
 
+def test_seq_keep_counts_what_changed_before(five):
+    five.seq_rm(index(0), 0)
+    five.seq_keep(0)
+    assert (five.seq_pos_min(0), five.seq_pos_max(0)) == (1, 2)
+
+
+def test_restore_reaches_as_far_as_before(five):
+    saved = five.save(4, 1)
+    five.free(index(3, 4))
+    assert five.used_max_p1 == 3
+    five.restore(saved)
+    assert five.used_max_p1 == 5
+
+
 def test_pos_add_frees_what_falls_below_zero(five):
     assert five.pos_add(index(0, 1, 2), -1).tolist() == [0]
     assert five.pos.tolist()[:5] == [-1, 0, 1, 0, 7]

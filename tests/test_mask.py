@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvmodel.errors import ParamError
@@ -124,28 +124,35 @@ def test_a_mask_that_takes_too_much_memory_is_refused(make):
         make(pos, seqs, query, query)
 
 
-@given(st.data())
-def test_many_queries_against_the_rule(data):
-    """Up to 140 queries, of one sequence in a row or of several in turn, ascending or anyhow."""
-    n, n_seq = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
-    cells = RefCells(n)
-    for i in data.draw(st.sets(st.integers(0, n - 1))):
-        cells.pos_set(i, data.draw(st.integers(0, 60)))
-        for seq in data.draw(st.sets(st.integers(0, n_seq - 1))):
-            cells.seq_add(i, seq)
-    first, step = data.draw(st.integers(0, 60)), data.draw(st.sampled_from([1, 1, 7, -1]))
-    count = data.draw(st.sampled_from([1, 5, 33, 64, 140]))
-    query_pos = [(first + k * step) % 90 for k in range(count)]
-    query_seq = [k % n_seq if data.draw(st.just(n_seq > 1)) else 0 for k in range(count)]
-    window = data.draw(st.sampled_from([Window(), Window("standard", 5), Window("chunked", 7), Window("standard", 40)]))
-    causal = data.draw(st.booleans())
-    rules = {"causal": causal, "swa_type": SWAType(window.kind), "n_swa": window.n}
-    owners = [sum(1 << seq for seq in seqs) for seqs in cells.seqs]
-    queries = list(zip(query_pos, query_seq, strict=True))
+ORDERS = {
+    "ascending": range,
+    "descending": lambda n: range(n, 0, -1),
+    "in steps": lambda n: range(0, 7 * n, 7),
+    "back and forth": lambda n: (k * 37 for k in range(n)),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("window", [Window(), Window("standard", 5), Window("standard", 40), Window("chunked", 7)])
+@pytest.mark.parametrize("causal", [True, False])
+@given(seed=st.integers(0, 2**32), count=st.sampled_from([1, 5, 33, 64, 140]), n_seq=st.integers(1, 3))
+@settings(max_examples=6)
+def test_many_queries_against_the_rule(order, window, causal, seed, count, n_seq):
+    """Queries of one sequence in a row or of several in turn, over cells in any order with holes and shared ones."""
+    rng = np.random.default_rng(seed)
+    cells = RefCells(30)
+    for i in rng.permutation(30)[:25].tolist():
+        cells.pos_set(i, int(rng.integers(60)))
+        for seq in range(n_seq):
+            if rng.random() < 0.6:
+                cells.seq_add(i, seq)
+    queries = [(int(pos) % 61, k % n_seq) for k, pos in enumerate(ORDERS[order](count))]
     expected = [
-        "".join("-x"[why_hidden(cells, i, pos, seq, window, causal) == "visible"] for i in range(n))
+        "".join("-x"[why_hidden(cells, i, pos, seq, window, causal) == "visible"] for i in range(30))
         for pos, seq in queries
     ]
+    owners = [sum(1 << seq for seq in seqs) for seqs in cells.seqs]
+    rules = {"causal": causal, "swa_type": SWAType(window.kind), "n_swa": window.n}
     assert visible(cells.pos, owners, queries, **rules) == expected
 
 
