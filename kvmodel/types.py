@@ -23,8 +23,8 @@ class SWAType(StrEnum):
 
 
 def pad(value: int, unit: int) -> int:
-    """Round `value` up to a multiple of `unit` (GGML_PAD)."""
-    return -(-value // unit) * unit
+    """Round `value` up to a multiple of `unit`, a power of two; other units give what the bits of GGML_PAD give."""
+    return (value + unit - 1) & ~(unit - 1)
 
 
 def get_padding(*, flash_attn: bool) -> int:

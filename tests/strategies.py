@@ -56,7 +56,7 @@ class Setup:
 
 @st.composite
 def setups(draw: st.DrawFn) -> Setup:
-    n_pad = draw(st.sampled_from([1, 4, 8]))
+    n_pad = draw(st.sampled_from([1, 1, 4, 4, 8, 8, 3]))
     swa = draw(st.sampled_from(["none", "standard", "chunked"]))
     n_swa = 0 if swa == "none" else draw(st.integers(1, 12))
     size = n_pad * draw(st.integers(1, 48 // n_pad))

@@ -79,7 +79,9 @@ def test_a_reused_layer_must_be_kept():
         _ = params.layer_map
 
 
-@pytest.mark.parametrize(("value", "unit", "padded"), [(0, 32, 0), (1, 32, 32), (32, 32, 32), (33, 32, 64), (7, 1, 7)])
+@pytest.mark.parametrize(
+    ("value", "unit", "padded"), [(0, 32, 0), (1, 32, 32), (32, 32, 32), (33, 32, 64), (7, 1, 7), (4, 3, 4)]
+)
 def test_pad(value, unit, padded):
     assert pad(value, unit) == padded
 

@@ -52,7 +52,7 @@ class RefCache:
     @property
     def n_kv(self) -> int:
         unit = self.params.n_pad
-        padded = (self.cells.used_max_p1() + unit - 1) // unit * unit
+        padded = (self.cells.used_max_p1() + unit - 1) & ~(unit - 1)
         return min(self.params.size, max(unit, padded))
 
     def _hits(self, p0: int, p1: int) -> Iterator[int]:
