@@ -1,6 +1,7 @@
 """The families of recordings, which one a recording belongs to, and what replays it."""
 
 from tests.replay.driver import BadRecord, Driver, Json
+from tests.replay.iswa import IswaDriver
 from tests.replay.unified import UnifiedDriver
 
 FAMILIES = ("unified", "iswa", "state", "legacy", "recurrent")
@@ -9,6 +10,7 @@ STATE_OPS = frozenset({"fill", "dump_data", "state_write", "state_read"})
 
 DRIVERS: dict[str, type[Driver]] = {
     "unified": UnifiedDriver,
+    "iswa": IswaDriver,
 }
 """Family -> what replays it; a family without an entry is not built yet."""
 
