@@ -211,10 +211,16 @@ class ShiftApplied(Event):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DefragApplied(Event):
-    """The plan was carried out; head is 0."""
+    """The plan was carried out; head went to its new cell."""
 
     plan: DefragPlan
     head_before: int
+    head: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DefragRequested(Event):
+    """A defrag will be part of the next update."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -3,6 +3,7 @@
 Counterpart of `llama_kv_cache_unified::find_slot`. The search only reads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -27,6 +28,8 @@ class Blocked(IntEnum):
     """The cell is used but no sequence owns it (quirk no-seq)."""
     END = 4
     """The run would reach past the last cell; the search goes on at cell 0."""
+    OCCUPIED = 5
+    """It holds a token; the older cache overwrites none."""
 
 
 class Start(IntEnum):
@@ -122,20 +125,39 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
         swa_type: window type; expired cells may be overwritten.
         n_swa: its length in positions.
     """
-    size = len(cells)
     early = head > cells.used + 2 * n_tokens
-    start = 0 if early else head
-    reason = Start.EARLY if early else Start.HEAD
+    start = (0, Start.EARLY) if early else (head, Start.HEAD)
+    return search_run(lambda: block_reasons(cells, swa_type, n_swa), len(cells), head, start, n_tokens, cells.used)
+
+
+def search_run(
+    block_reasons: Callable[[], NDArray[np.uint8]],
+    size: int,
+    head: int,
+    start: tuple[int, Start],
+    n_tokens: int,
+    used: int,
+) -> SlotSearch:
+    """Walk the gaps between blocked cells, as every generation does.
+
+    Args:
+        block_reasons: asked for the Blocked codes of all cells, unless there are too many tokens.
+        size: number of cells.
+        head: head before the search.
+        start: first cell tried, and why.
+        n_tokens: length of the run.
+        used: cells in use, for the figures of a failure.
+    """
     none = np.empty(0, np.int64)
     if n_tokens > size:
-        return SlotSearch(n_tokens, size, head, start, reason, -1, none, none, none.astype(np.uint8), too_many=True)
-    reasons = block_reasons(cells, swa_type, n_swa)
-    cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, start, n_tokens)
+        return SlotSearch(n_tokens, size, head, *start, -1, none, none, none.astype(np.uint8), too_many=True)
+    reasons = block_reasons()
+    cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, start[0], n_tokens)
     codes = np.full(len(ends), Blocked.END, np.uint8)
     inside = ends < size
     codes[inside] = reasons[ends[inside]]
-    search = SlotSearch(n_tokens, size, head, start, reason, cell, begins, ends, codes)
-    return search if cell >= 0 else _with_failure(search, cells, reasons)
+    search = SlotSearch(n_tokens, size, head, *start, cell, begins, ends, codes)
+    return search if cell >= 0 else _with_failure(search, size - used, reasons)
 
 
 def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, Int64]:
@@ -181,12 +203,11 @@ def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> t
     return -1, begins[: k + 1], ends[: k + 1]
 
 
-def _with_failure(search: SlotSearch, cells: Cells, reasons: NDArray[np.uint8]) -> SlotSearch:
+def _with_failure(search: SlotSearch, free: int, reasons: NDArray[np.uint8]) -> SlotSearch:
     usable = reasons == 0
     edges = np.flatnonzero(np.diff(np.concatenate([[0], usable.view(np.int8), [0]])))
     begins, lengths = edges[::2], edges[1::2] - edges[::2]
     best = int(lengths.argmax()) if len(lengths) else -1
-    free = len(cells) - cells.used
     return replace(
         search,
         free=free,
