@@ -4,7 +4,6 @@ Counterpart of `llama_decode_impl`, `llama_prepare_ubatch` and `llama_kv_cache_u
 positions are checked, and a decode that fails at a later ubatch keeps the earlier ones (quirk partial-decode).
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,10 +11,21 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.base import Part, Placed
+from kvmodel.caches.legacy import MIN_VIEW
 from kvmodel.context import FAILED, ContextParams, DecodeResult
 from kvmodel.defrag import DefragPlan
 from kvmodel.errors import CacheAbort, ParamError, check_int
-from kvmodel.events import BatchSplit, ComputeFailed, Decoded, DefragDecided, Emit, QuirkSeen, silent
+from kvmodel.events import (
+    BatchRefused,
+    BatchSplit,
+    ComputeFailed,
+    Decoded,
+    DefragDecided,
+    Emit,
+    NoUpdate,
+    QuirkSeen,
+    silent,
+)
 from kvmodel.limits import MAX_BATCH
 from kvmodel.slots import SlotSearch
 from kvmodel.split_legacy import SPLITS
@@ -87,14 +97,6 @@ class OlderCache(Part, Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Updated:
-    """What an update did: the delta vector if a shift was pending, the plan if a defrag was requested."""
-
-    k_shift: NDArray[np.int32] | None = None
-    plan: DefragPlan | None = None
-
-
 class LegacyContext:
     """An older cache together with the settings of its context.
 
@@ -112,22 +114,35 @@ class LegacyContext:
         """Request a defrag at the next update; recurrent caches ignore it (`llama_kv_cache_defrag`). Mutates."""
         self.cache.defrag()
 
-    def update(self, *, n_max_nodes: int | None = None) -> Updated:
-        """Apply a pending shift, then a requested defrag. Mutates.
+    def update(self, *, optimize: bool = False, thold: float | None = None, n_max_nodes: int | None = None) -> bool:
+        """Apply a pending shift, then a requested defrag (`llama_kv_cache_update`). Mutates.
+
+        Args:
+            optimize: request a defrag first.
+            thold: request one if the fragmentation is above it, as a decode does at its end.
+            n_max_nodes: graph nodes instead of the context's own.
+
+        Returns:
+            whether anything was pending.
 
         Raises:
             CacheAbort: a shift is pending on a cache that cannot shift.
         """
         cache = self.cache
-        shift = None
+        if optimize:
+            self.defrag()
+        elif thold is not None:
+            self._decide_defrag(thold)
+        if not (cache.has_shift or cache.do_defrag):
+            self.emit(NoUpdate(cache=cache.name))
+            return False
         if cache.has_shift:
             if not cache.can_shift:
                 raise CacheAbort("a shift is pending, but this cache does not support it; upstream aborts")
-            shift = cache.apply_shift()
-        plan = None
+            cache.apply_shift()
         if cache.do_defrag:
-            plan = cache.apply_defrag(self.params.n_max_nodes if n_max_nodes is None else n_max_nodes)
-        return Updated(shift, plan)
+            cache.apply_defrag(self.params.n_max_nodes if n_max_nodes is None else n_max_nodes)
+        return True
 
     def decode(
         self,
@@ -137,8 +152,9 @@ class LegacyContext:
         split: str | None = None,
         fail_at: int | None = None,
         fail_with: str = "failed",
+        auto_update: bool = True,
     ) -> DecodeResult:
-        """Store a batch ubatch by ubatch. Mutates.
+        """Store a batch ubatch by ubatch (`llama_decode_impl`). Mutates.
 
         Args:
             batch: tokens; missing positions count on from the largest one in the cache, whatever the sequence.
@@ -146,6 +162,12 @@ class LegacyContext:
             split: simple, equal or seq instead of the cache's own.
             fail_at: ordinal of a ubatch whose computation fails.
             fail_with: how it fails: aborted, alloc_failed or failed.
+            auto_update: False leaves a pending shift or defrag pending, which upstream never does.
+
+        Raises:
+            CacheAbort: the batch is larger than n_batch, or larger than n_ubatch without causal attention, or a split
+                by sequences meets a token without one; upstream asserts.
+            ParamError: a sequence id is outside 0..63; upstream takes any.
         """
         n_ubatch = self.params.n_ubatch if n_ubatch is None else check_int("n_ubatch", n_ubatch, 1, MAX_BATCH)
         split = split or self.cache.split
@@ -153,12 +175,28 @@ class LegacyContext:
             if value not in allowed:
                 raise ParamError(field, value, ", ".join(allowed))
         if not len(batch):
-            return self._done(DecodeResult(-1, message="the batch has no tokens; at least 1 is needed"), 0)
-        if len(batch) > self.params.n_batch:
-            raise CacheAbort(f"the batch has {len(batch)} tokens; allowed: n_batch = {self.params.n_batch} at most")
+            return self._refused()
+        self._check(batch, n_ubatch, split)
         ubatches = SPLITS[split](self._completed(batch), n_ubatch)
         self.emit(BatchSplit(how=split, sizes=tuple(map(len, ubatches)), n_ubatch=n_ubatch, cache=self.cache.name))
-        return self._done(self._run(ubatches, fail_at, FAILED[fail_with]), len(batch))
+        return self._done(self._run(ubatches, fail_at, FAILED[fail_with], auto_update), len(batch))
+
+    def _refused(self) -> DecodeResult:
+        message = "the batch has no tokens; at least 1 is needed"
+        self.emit(BatchRefused(kind="empty", message=message))
+        return self._done(DecodeResult(-1, message=message), 0)
+
+    def _check(self, batch: Batch, n_ubatch: int, split: str) -> None:
+        n_tokens, most = len(batch), self.params.n_batch
+        if n_tokens > most:
+            raise CacheAbort(f"the batch has {n_tokens} tokens; allowed: n_batch = {most} at most")
+        if not self.params.causal_attn and n_tokens > n_ubatch:
+            raise CacheAbort(
+                f"the batch has {n_tokens} tokens; allowed without causal attention: n_ubatch = {n_ubatch} at most"
+            )
+        if split != "simple" and not batch.n_seq_id.all():
+            at = int(batch.n_seq_id.argmin())
+            raise CacheAbort(f"token {at} has no sequence id; allowed in a split by sequences: at least one")
 
     def _completed(self, batch: Batch) -> Batch:
         if batch.pos is not None:
@@ -167,13 +205,13 @@ class LegacyContext:
         pos = np.arange(first, first + len(batch), dtype=np.int32)
         return Batch(pos, batch.seq_id, batch.n_seq_id, batch.token, batch.embd)
 
-    def _run(self, ubatches: list[UBatch], fail_at: int | None, fail_ret: int) -> DecodeResult:
+    def _run(self, ubatches: list[UBatch], fail_at: int | None, fail_ret: int, auto_update: bool) -> DecodeResult:
         cache = self.cache
         start = Placed(cache.head, cache.n)
         placed: list[dict[str, Placed]] = []
         slots: list[tuple[int, int]] = []
         for i, ubatch in enumerate(ubatches):
-            if cache.has_shift or cache.do_defrag:
+            if auto_update and (cache.has_shift or cache.do_defrag):
                 self.update()
             before = Placed(cache.head, cache.n)
             search = cache.find_slot(ubatch, i, in_decode=True)
@@ -187,7 +225,8 @@ class LegacyContext:
                 self.emit(ComputeFailed(ubatch=i, ret=fail_ret, removed=()))
                 cache.restore(start, slots)
                 return DecodeResult(fail_ret, tuple(ubatches[: i + 1]), tuple(placed))
-        self._decide_defrag()
+        if self.params.causal_attn and self.params.defrag_thold >= 0:
+            self._decide_defrag(self.params.defrag_thold)
         return DecodeResult(0, tuple(ubatches), tuple(placed))
 
     def _no_slot(self, ubatches: list[UBatch], placed: list[dict[str, Placed]]) -> DecodeResult:
@@ -196,20 +235,14 @@ class LegacyContext:
             self.emit(QuirkSeen(quirk="partial-decode", detail=detail, cache=self.cache.name))
         return DecodeResult(1, tuple(ubatches[: len(placed)]), tuple(placed))
 
-    def _decide_defrag(self) -> None:
-        """After a success, request a defrag if the share of unused cells is above the threshold."""
-        thold = self.params.defrag_thold
-        if thold < 0:
-            return
-        frag = self.cache.fragmentation
-        do_defrag = frag > np.float32(thold)
-        why = "threshold" if do_defrag else "below" if self.cache.n >= 128 else "small"
-        event = DefragDecided(
-            do_defrag=bool(do_defrag), why=why, fragmentation=frag, thold=thold, cache=self.cache.name
-        )
-        self.emit(event)
+    def _decide_defrag(self, thold: float) -> None:
+        """Request a defrag if the share of unused cells is above the threshold."""
+        cache, frag = self.cache, self.cache.fragmentation
+        do_defrag = bool(frag > np.float32(thold))
+        why = "threshold" if do_defrag else "below" if cache.n >= MIN_VIEW else "few"
+        self.emit(DefragDecided(do_defrag=do_defrag, why=why, fragmentation=frag, thold=thold, cache=cache.name))
         if do_defrag:
-            self.cache.defrag()
+            cache.defrag()
 
     def _done(self, result: DecodeResult, n_tokens: int) -> DecodeResult:
         self.emit(Decoded(ret=result.ret, n_tokens=n_tokens))

@@ -16,6 +16,8 @@ from kvmodel.types import SWAType
 
 Int64 = NDArray[np.int64]
 
+UINT32 = 2**32
+
 
 class Blocked(IntEnum):
     """Why a cell, or the end of the cache, stopped a probe."""
@@ -144,7 +146,7 @@ def search_run(
         block_reasons: asked for the Blocked codes of all cells, unless there are too many tokens.
         size: number of cells.
         head: head before the search.
-        start: first cell tried, and why.
+        start: first cell tried, and why; a cell beyond the end wraps.
         n_tokens: length of the run.
         used: cells in use, for the figures of a failure.
     """
@@ -177,15 +179,15 @@ def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, I
         ends.append(last)
         if cell is not None:
             return cell, np.concatenate(begins), np.concatenate(ends)
-        tested += size - start
+        tested = (tested + size - start) % UINT32
         start = 0
 
 
 def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> tuple[int | None, Int64, Int64]:
     """One pass from `start` on, with `tested` cells behind it.
 
-    A refused run costs its length and the cell that stopped it. Whether every cell has been tested is asked after a
-    blocked cell only, so a run that cannot fit before the end of the cache wraps first.
+    A refused run costs its length and the cell that stopped it, in unsigned 32-bit arithmetic. Whether every cell has
+    been tested is asked after a blocked cell only, so a run that cannot fit before the end of the cache wraps first.
 
     Returns:
         the slot, -1 for giving up or None for wrapping; the refused runs.
@@ -194,7 +196,7 @@ def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> t
     begins = np.concatenate([[start], ends[:-1] + 1])
     wraps = begins + n > size
     fits = ends - begins >= n
-    gives_up = tested + ends + 1 - start >= size
+    gives_up = (tested + ends + 1 - start) % UINT32 >= size
     k = int((wraps | fits | gives_up).argmax())
     if wraps[k]:
         return None, begins[: k + 1], np.append(ends[:k], size)

@@ -1,6 +1,7 @@
 """The older transformer cache: one search that moves head and stores at once.
 
-Counterpart of `llama_kv_cache_find_slot`, `llama_kv_cache_seq_*` and `llama_kv_cache_defrag_impl` (January 2025).
+Counterpart of `llama_kv_cache_find_slot` and `llama_kv_slot_restorer` in llama-kv-cache.cpp / .h and of
+`llama_kv_cache_defrag_impl` in llama.cpp (January 2025).
 """
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
 from kvmodel.caches.base import Placed
-from kvmodel.caches.legacy_cells import LegacyCells
+from kvmodel.caches.legacy_cells import LegacyCells, check_owners
 from kvmodel.caches.legacy_edits import LegacyEdits
 from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.defrag import DefragPlan, move_budget, plan_defrag
@@ -24,14 +25,17 @@ from kvmodel.events import (
     silent,
 )
 from kvmodel.slots import SlotSearch, Start, search_run
-from kvmodel.types import CacheParams, pad
+from kvmodel.types import CacheParams, get_padding, pad
+
+MIN_VIEW = 128
+"""Cells in view from which on fragmentation counts."""
 
 
 class LegacyCache(LegacyEdits):
     """Cells, head and the cache's own counters.
 
     Attributes:
-        params: what the cache was made of; `n_pad` is 32, with flash attention 256.
+        params: what the cache was made of. `n_pad` and the window play no part here: see `padding`.
         cells: the state.
         head: cell at which the next search starts; a search moves it even if it fails.
         used: the cache's own counter of used cells.
@@ -81,6 +85,11 @@ class LegacyCache(LegacyEdits):
         return self.params.kv_size
 
     @property
+    def padding(self) -> int:
+        """Unit of `n`: 32 where V is transposed, else, with flash attention, 256 (`llama_kv_cache_get_padding`)."""
+        return get_padding(flash_attn=not self.params.v_trans)
+
+    @property
     def cell_max(self) -> int:
         """Index of the last cell with a position and an owner, plus 1; 0 if none."""
         return self.cells.cell_max
@@ -103,12 +112,14 @@ class LegacyCache(LegacyEdits):
     @property
     def n_needed(self) -> int:
         """Leading cells that attention has to look at now."""
-        return min(self.size, max(self.params.n_pad, pad(self.cell_max, self.params.n_pad)))
+        return min(self.size, max(self.padding, pad(self.cell_max, self.padding)))
 
     @property
     def fragmentation(self) -> float:
-        """Share of the `n` cells that is unused, 0 below 128 cells, as float32."""
-        return float(np.float32(1) - np.float32(self.used) / np.float32(self.n)) if self.n >= 128 else 0.0
+        """Share of the `n` cells that is unused, 0 for a short view; a float32 value."""
+        if self.n < MIN_VIEW:
+            return 0.0
+        return float(np.float32(1) - np.float32(self.used) / np.float32(self.n))
 
     def find_slot(self, ubatch: UBatch, number: int = 0, *, in_decode: bool = False) -> SlotSearch:
         """Seek cells for a ubatch and fill them. Mutates head even when it fails.
@@ -121,7 +132,11 @@ class LegacyCache(LegacyEdits):
 
         Returns:
             the search; `cell` is the first cell filled, -1 if there was no run.
+
+        Raises:
+            ParamError: a sequence id is outside 0..63; upstream takes any.
         """
+        check_owners(ubatch.seq_id, ubatch.n_seq_id)
         search = self._search(len(ubatch), in_decode)
         self.emit(SlotSearched(search=search, ubatch=number, cache=self.name))
         if not search.found:
@@ -139,7 +154,7 @@ class LegacyCache(LegacyEdits):
         """Search and move head: to the slot, or behind the last cell that stopped it."""
         early = in_decode and self.head > self.used + 2 * n_tokens
         start = (0, Start.EARLY) if early else (self.head, Start.HEAD)
-        search = search_run(self.cells.block_reasons, self.size, self.head, start, n_tokens, self.used)
+        search = search_run(self.cells.block_reasons, self.size, self.head, start, n_tokens, self.cells.n_filled)
         if search.found:
             self.head = search.cell
         else:
@@ -181,10 +196,12 @@ class LegacyCache(LegacyEdits):
         Upstream hands the cell indices of each slot to `seq_rm`, which takes them for positions.
         """
         self.head, self.n = before.head, before.n_kv
+        meant = np.concatenate([np.arange(*slot) for slot in slots])
+        hit = np.concatenate([self.cells.select(*slot) for slot in slots])
         for begin, end in slots:
             self.seq_rm(-1, begin, end)
-        if slots:
-            detail = "the roll-back removed the positions that equal the cell indices of the slots"
+        if not np.array_equal(np.sort(meant), np.sort(hit)):
+            detail = "the roll-back took the cell numbers of the slots for positions, so it removed other cells"
             self.emit(QuirkSeen(quirk="restore-by-index", detail=detail, cache=self.name))
 
     def defrag(self) -> None:
@@ -207,12 +224,19 @@ class LegacyCache(LegacyEdits):
     def apply_defrag(self, n_max_nodes: int) -> DefragPlan:
         """Plan the requested defrag and carry it out; head becomes the number of used cells. Mutates.
 
-        "Empty" means without owner here. Upstream asserts when its own counter of used cells does not agree.
+        "Empty" means without owner here: a cell that has a position but no owner may be overwritten, and then the
+        counter of used cells is too large from there on.
+
+        Raises:
+            CacheAbort: the counter is too large for the plan, where upstream asserts.
         """
         budget = move_budget(n_max_nodes, len(self.params.layers))
         owned = self.cells.seqs[: self.cell_max] != 0
         plan = plan_defrag(owned, budget, n_used=self.used)
         self.emit(DefragPlanned(plan=plan, cache=self.name))
+        if not budget and not plan.empty:
+            detail = "the budget allows 0 moves, which upstream never reaches: all holes are filled"
+            self.emit(QuirkSeen(quirk="defrag-zero-budget", detail=detail, cache=self.name))
         if not plan.empty:
             head_before, self.head = self.head, self.used
             self.cells.mv(plan.src, plan.dst)
@@ -234,3 +258,12 @@ class LegacyCache(LegacyEdits):
     def total_size(self) -> int:
         """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
         return buffer_bytes(self.params)
+
+    def check_integrity(self) -> list[str]:
+        """Every broken invariant, as sentences; empty when all hold."""
+        checks = [
+            (self.head < 0, "head is negative"),
+            (self.used < self.cells.n_filled, "more cells are filled than counted"),
+            (bool(self.cells.delta.any()) and not self.has_shift, "a delta waits, but no shift is pending"),
+        ]
+        return self.cells.check_integrity() + [sentence for broken, sentence in checks if broken]

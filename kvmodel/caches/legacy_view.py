@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.caches.legacy_cells import LegacyCells
-from kvmodel.limits import MAX_SEQ
+from kvmodel.errors import check_int
+from kvmodel.limits import MAX_MASK_BYTES, MAX_SEQ
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,23 +39,28 @@ class CacheView:
 
 
 def view_cells(cells: LegacyCells, n_seq_max: int) -> CacheView:
-    """Look at the cells as they are. Changes nothing."""
-    seqs = _first_ids(cells.seqs, n_seq_max)
+    """Look at the cells as they are. Changes nothing.
+
+    Args:
+        cells: read only.
+        n_seq_max: ids listed for a cell at most.
+    """
+    check_int("n_seq_max", n_seq_max, 0, MAX_MASK_BYTES // (4 * len(cells)))
     begin, length = longest_run(cells.seqs == 0)
     return CacheView(
-        len(cells),
-        n_seq_max,
-        int(np.bitwise_count(cells.seqs).sum()),
-        int(np.count_nonzero((seqs >= 0).any(axis=1))),
-        length,
-        begin,
-        cells.pos + cells.delta,
-        seqs,
+        n_cells=len(cells),
+        n_seq_max=n_seq_max,
+        token_count=int(np.bitwise_count(cells.seqs).sum()),
+        used_cells=int(np.count_nonzero(cells.seqs)) if n_seq_max else 0,
+        max_contiguous=length,
+        max_contiguous_idx=begin,
+        pos=cells.pos + cells.delta,
+        seqs=_first_ids(cells.seqs, n_seq_max),
     )
 
 
 def longest_run(wanted: NDArray[np.bool_]) -> tuple[int, int]:
-    """First cell and length of the longest run of True; (-1, 0) if there is none."""
+    """First cell and length of the longest run of True, the first one of that length; (-1, 0) if there is none."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], wanted.view(np.int8), [0]])))
     if not len(edges):
         return -1, 0
@@ -64,9 +70,14 @@ def longest_run(wanted: NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _first_ids(seqs: NDArray[np.uint64], n_seq_max: int) -> NDArray[np.int32]:
-    """The lowest `n_seq_max` ids of every bit set, ascending, filled up with -1."""
-    bits = np.unpackbits(seqs.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-    ids = np.where(bits, np.arange(MAX_SEQ, dtype=np.int32), np.int32(MAX_SEQ))
-    first = np.sort(ids, axis=1)[:, :n_seq_max]
-    first = np.pad(first, ((0, 0), (0, n_seq_max - first.shape[1])), constant_values=MAX_SEQ)
-    return np.where(first < MAX_SEQ, first, np.int32(-1))
+    """The lowest `n_seq_max` ids of every bit set, ascending, filled up with -1: the lowest bit, time and again."""
+    ids = np.full((len(seqs), n_seq_max), -1, np.int32)
+    rest = seqs.copy()
+    for column in range(min(n_seq_max, MAX_SEQ)):
+        some = rest != 0
+        if not some.any():
+            break
+        less = rest - np.uint64(1)
+        ids[some, column] = np.bitwise_count(~rest & less)[some]
+        rest &= less
+    return ids
