@@ -91,6 +91,11 @@ class IswaCache:
         """The full half and the window half."""
         return self.base, self.swa
 
+    def attach(self) -> None:
+        """Give both halves tensors of zeros. Mutates."""
+        for part in self.parts:
+            part.attach()
+
     @property
     def can_shift(self) -> bool:
         """Only halves of one size can be shifted (`get_can_shift`)."""

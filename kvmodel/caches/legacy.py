@@ -240,6 +240,7 @@ class LegacyCache(LegacyEdits):
         if not plan.empty:
             head_before, self.head = self.head, self.used
             self.cells.mv(plan.src, plan.dst)
+            self._move_bytes(plan)
             self.emit(DefragApplied(plan=plan, head_before=head_before, head=self.head, cache=self.name))
         self.do_defrag = False
         return plan

@@ -7,6 +7,7 @@ number passes for a sequence; one that no cell can have owns nothing.
 import numpy as np
 
 from kvmodel.caches.base import pos_range
+from kvmodel.caches.data import DataPlane
 from kvmodel.caches.legacy_cells import Index, LegacyCells, set_of
 from kvmodel.errors import CacheAbort, check_int
 from kvmodel.events import Cleared, Emit, NothingToDo, SeqAdded, SeqCopied, SeqDivided, SeqKept, SeqRemoved
@@ -15,7 +16,7 @@ from kvmodel.limits import INT32_MAX, MAX_SEQ
 INT32_MIN = -INT32_MAX - 1
 
 
-class LegacyEdits:
+class LegacyEdits(DataPlane):
     """The calls that change owners and positions without storing tokens."""
 
     cells: LegacyCells
@@ -43,6 +44,7 @@ class LegacyEdits:
         _ = data
         self.cells.free(slice(None))
         self.head = self.used = 0
+        self._clear_bytes()
         self.emit(Cleared(n_cells=len(self.cells), data=True, cache=self.name))
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:
