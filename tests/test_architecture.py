@@ -17,10 +17,10 @@ from tests.sources import ROOT, parsed, python_files, shown
 LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
     ("spans", "cells", "batch", "checks", "models", "show"),
-    ("slots", "split", "mask", "defrag", "tensors", "rope", "memory", "attention"),
+    ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "memory", "attention"),
     ("events",),
     ("caches",),
-    ("context", "snapshot", "explain"),
+    ("context", "context_legacy", "snapshot", "explain"),
     ("ops", "scenario", "scenarios", "library"),
     ("formats",),
     ("timeline", "player", "advice"),
