@@ -27,11 +27,24 @@ from kvmodel.events import (
     silent,
 )
 from kvmodel.limits import MAX_BATCH
-from kvmodel.slots import SlotSearch
 from kvmodel.split_legacy import SPLITS
 
 MAX_NODES = 8_192
 """Smallest graph budget of this generation: max(8192, 5 x model tensors)."""
+
+
+class Slot(Protocol):
+    """What a search came to."""
+
+    @property
+    def found(self) -> bool:
+        """Whether the ubatch can be computed."""
+        ...
+
+    @property
+    def cell(self) -> int:
+        """First cell of the slot."""
+        ...
 
 
 class OlderCache(Part, Protocol):
@@ -68,7 +81,7 @@ class OlderCache(Part, Protocol):
         """Share of the leading cells that is unused."""
         ...
 
-    def find_slot(self, ubatch: UBatch, number: int = 0, *, in_decode: bool = False) -> SlotSearch:
+    def find_slot(self, ubatch: UBatch, number: int = 0, *, in_decode: bool = False) -> Slot:
         """Seek and fill. Mutates."""
         ...
 

@@ -18,7 +18,7 @@ LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
     ("spans", "cells", "batch", "checks", "models", "show"),
     ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "memory", "attention"),
-    ("events",),
+    ("events", "events_recurrent"),
     ("caches",),
     ("context", "context_legacy", "snapshot", "explain"),
     ("ops", "scenario", "scenarios", "library"),
