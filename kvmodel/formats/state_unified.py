@@ -44,7 +44,7 @@ class UnifiedPlaces(Places):
         self.cache.clear(data=True)
         cells.put(0, table.pos, table.seqs, no_tokens(len(table.pos)))
         for seq in np.unique(repeated % MAX_SEQ).tolist():
-            cells.echo(seq, table.pos[repeated[repeated % MAX_SEQ == seq] // MAX_SEQ])
+            cells.spans.echo(seq, table.pos[repeated[repeated % MAX_SEQ == seq] // MAX_SEQ])
             self._quirk("cp-double-count", f"a cell names sequence {seq} twice, so its position is counted twice")
 
     def put_sequence(self, pos: NDArray[np.int32], seq: int) -> str:
