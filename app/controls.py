@@ -34,7 +34,9 @@ def picker() -> None:
 
 def opener() -> None:
     """A scenario of one's own, from a file or pasted."""
-    popover = st.popover("Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal)
+    popover = st.popover(
+        "Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal
+    )
     with popover, st.form("open", border=False):
         st.file_uploader(
             "A scenario as a JSON file", "json", key=session.OPEN_FILE, max_upload_size=MAX_SCENARIO_BYTES >> 20
@@ -54,7 +56,13 @@ def bar() -> None:
         st.button("Next", shortcut="Right", type="primary", disabled=at == last, on_click=session.move, args=(1,))
         st.button("Last", shortcut="End", disabled=at == last, on_click=session.go, args=(last,))
         st.slider(
-            "Step", 0, max(last, 1), key=session.STEP, disabled=not last, format=f"%d of {last}", label_visibility="collapsed"
+            "Step",
+            0,
+            max(last, 1),
+            key=session.STEP,
+            disabled=not last,
+            format=f"%d of {last}",
+            label_visibility="collapsed",
         )
         showing()
 
@@ -88,5 +96,7 @@ def ubatch_choice(step: int, n_ubatches: int) -> int:
     """Which ubatch of a step the mask is shown for, counted from 0; the last one unless chosen."""
     if n_ubatches == 1:
         return 0
-    chosen = st.number_input(f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150)
+    chosen = st.number_input(
+        f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150
+    )
     return int(chosen) - 1

@@ -46,7 +46,8 @@ FORMS = {
         "Removes a sequence from a range of positions.", ((Field("seq", "Sequence (seq)", empty="every one"),), RANGE)
     ),
     "seq_cp": Form(
-        "Lets one sequence share the cells of another.", ((Field("src", "From (src)", 0), Field("dst", "To (dst)", 1)), RANGE)
+        "Lets one sequence share the cells of another.",
+        ((Field("src", "From (src)", 0), Field("dst", "To (dst)", 1)), RANGE),
     ),
     "seq_keep": Form("Removes every other sequence.", (SEQ,)),
     "seq_add": Form("Moves the positions of a sequence.", (SEQ, RANGE, (Field("shift", "Move by (shift)", -1),))),
@@ -116,7 +117,10 @@ def _append(name: str, given: dict[str, Any]) -> None:
 
 def _row(name: str, fields: tuple[Field, ...]) -> list[tuple[Field, Any]]:
     columns = st.columns(len(fields), gap="small")
-    return [(field, _input(column, f"form.{name}.{field.name}", field)) for column, field in zip(columns, fields, strict=True)]
+    return [
+        (field, _input(column, f"form.{name}.{field.name}", field))
+        for column, field in zip(columns, fields, strict=True)
+    ]
 
 
 def _input(place: Any, key: str, field: Field) -> Any:

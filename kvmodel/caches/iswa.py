@@ -150,9 +150,7 @@ class IswaCache:
 
     def init_update(self, *, optimize: bool, thold: float, n_max_nodes: int) -> PreparedUpdate:
         """Plan shift and defrag of both halves, each by its own fragmentation. Changes nothing."""
-        plans = [
-            part.init_update(optimize=optimize, thold=thold, n_max_nodes=n_max_nodes).parts for part in self.parts
-        ]
+        plans = [part.init_update(optimize=optimize, thold=thold, n_max_nodes=n_max_nodes).parts for part in self.parts]
         return PreparedUpdate({name: info for plan in plans for name, info in plan.items()})
 
     def update(self, prepared: PreparedUpdate) -> dict[str, NDArray[np.int32]]:
