@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Part, Placed
+from kvmodel.caches.base import Memory, Part, Placed
 from kvmodel.caches.legacy import MIN_VIEW
 from kvmodel.context import FAILED, ContextParams, DecodeResult
 from kvmodel.defrag import DefragPlan
@@ -47,7 +47,7 @@ class Slot(Protocol):
         ...
 
 
-class OlderCache(Part, Protocol):
+class OlderCache(Memory, Part, Protocol):
     """What the transformer cache and the recurrent one of this generation have in common.
 
     Attributes:
