@@ -18,6 +18,9 @@ MAX_BATCH = 65_536
 MAX_LAYERS = 1_024
 """Layers of one model: several times the deepest known one."""
 
+MAX_BUCKETS = 255
+"""Relative position buckets: with 256 upstream divides by the logarithm of 1."""
+
 MAX_MASK_BYTES = 1 << 30
 """Bytes of one mask in any element type: 512 queries over 131,072 cells in float32 take a quarter of it."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY, Index
 from kvmodel.errors import ParamError
-from kvmodel.limits import INT32_MAX, MAX_MASK_BYTES
+from kvmodel.limits import INT32_MAX, MAX_BUCKETS, MAX_MASK_BYTES
 from kvmodel.spans import owns
 from kvmodel.types import SWAType, pad
 
@@ -205,10 +205,10 @@ def pos_buckets(pos: Int32, query_pos: Int32, n_buckets: int) -> Int32:
     Near distances have a bucket each, far ones share buckets on a logarithmic scale up to MAX_DISTANCE.
 
     Raises:
-        ParamError: fewer than 2 buckets.
+        ParamError: fewer than 2 buckets, or more than 255.
     """
-    if n_buckets < 2:
-        raise ParamError("n_rel_attn_bkts", n_buckets, "at least 2 to compute buckets")
+    if not 2 <= n_buckets <= MAX_BUCKETS:
+        raise ParamError("n_rel_attn_bkts", n_buckets, f"2 to {MAX_BUCKETS}")
     _check_size(len(query_pos), len(pos), 8)
     exact = n_buckets // 2
     distance = -np.minimum(pos[None, :] - query_pos[:, None], 0)

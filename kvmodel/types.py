@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kvmodel.errors import ParamError, check_int
 from kvmodel.ggml import GGMLType, ggml_type
-from kvmodel.limits import INT32_MAX, MAX_CELLS, MAX_LAYERS, MAX_SEQ
+from kvmodel.limits import INT32_MAX, MAX_BUCKETS, MAX_CELLS, MAX_LAYERS, MAX_SEQ
 
 SeqId = int
 Pos = int
@@ -47,7 +47,7 @@ class CacheParams:
         type_k, type_v: ggml type names.
         v_trans: V is stored transposed, one row per channel (upstream: without flash attention).
         use_alibi: the mask carries the negative distance instead of 0.
-        n_rel_attn_bkts: relative position buckets, 0 for none.
+        n_rel_attn_bkts: relative position buckets, 0 for none or 2 to 255.
         layer_filter: one bool per layer, True for the layers this cache holds; None holds all.
         swa_layers: one bool per layer, True for window layers; only the shared-layer rule reads it here.
         arch: `gemma3n` turns on the shared-layer rule: 20 layers own cells, the later ones reuse them.
@@ -98,7 +98,9 @@ class CacheParams:
             check_int(name, getattr(self, name), 0, 1 << 20)
         for name in ("type_k", "type_v"):
             ggml_type(getattr(self, name), name)
-        check_int("n_rel_attn_bkts", self.n_rel_attn_bkts, 0, 65_536)
+        check_int("n_rel_attn_bkts", self.n_rel_attn_bkts, 0, MAX_BUCKETS)
+        if self.n_rel_attn_bkts == 1:
+            raise ParamError("n_rel_attn_bkts", 1, f"0 for none, or 2 to {MAX_BUCKETS}")
 
     def _check_per_layer(self, name: str, values: Sequence[object] | int | None) -> None:
         if values is None or isinstance(values, int):

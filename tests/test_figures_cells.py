@@ -170,7 +170,7 @@ def test_columns_can_be_chosen(shared: Timeline) -> None:
 @pytest.mark.parametrize("name", THEMES)
 def test_the_page_has_its_own_colours(shared: Timeline, name: str) -> None:
     layout = spec(cells_figure(after(shared), theme=name))["layout"]
-    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == {"light": "#ffffff", "dark": "#1b2025"}[name]
+    assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == {"light": "#ffffff", "dark": "#14181c"}[name]
     assert layout["font"]["color"] == theme(name).ink
     assert "layout" not in layout["template"]
 

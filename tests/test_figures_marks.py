@@ -45,9 +45,11 @@ def test_nothing_changed_nothing_outlined(shared: Timeline) -> None:
     assert "changed" not in legend(figure)
 
 
-def test_a_selected_cell_is_outlined_in_the_accent(shared: Timeline) -> None:
-    [shape] = shapes(cells_figure(after(shared), selected=18), LIGHT.accent, width=3.5)
-    assert boxes(shape["path"]) == [(1.5, 0.5, 2.5, 1.5)]
+def test_a_selected_cell_has_a_double_line(shared: Timeline) -> None:
+    figure = cells_figure(after(shared), selected=18)
+    [wide], [narrow] = shapes(figure, LIGHT.ink, width=5), shapes(figure, LIGHT.accent, width=2)
+    assert boxes(wide["path"]) == boxes(narrow["path"]) == [(1.5, 0.5, 2.5, 1.5)]
+    assert legend(figure)[-1] == "selected"
 
 
 @pytest.mark.parametrize("n", [64, 1024, 4096])

@@ -33,7 +33,7 @@ def test_lines_hold_the_counts(small: Timeline) -> None:
 def test_bytes_are_those_of_the_cells(small: Timeline) -> None:
     """2 layers x 2 heads x 64 elements x 2 bytes, for K and for V: 1,024 bytes a cell."""
     drawn = traces(usage_figure(small, "kv", step=0))
-    assert drawn["used"]["customdata"] == pytest.approx(np.array([0, 10, 40, 36, 0]) * 1024 / 2**20)
+    assert drawn["used"]["customdata"][:, 0] == pytest.approx(np.array([0, 10, 40, 36, 0]) * 1024 / 2**20)
     axis = spec(usage_figure(small, "kv", step=0))["layout"]["yaxis2"]
     assert axis["ticktext"] == ["0.00 MiB", "0.03 MiB", "0.06 MiB"]
     assert axis["range"] == spec(usage_figure(small, "kv", step=0))["layout"]["yaxis"]["range"]
@@ -53,15 +53,17 @@ def test_the_current_step_is_marked(small: Timeline, step: int) -> None:
     assert dots == {(step, [0, 10, 40, 36, 0][step]), (step, [32, 32, 64, 64, 32][step])}
 
 
-def test_no_fragmentation_is_said_in_words(small: Timeline) -> None:
+def test_no_fragmentation_is_said_on_hover_only(small: Timeline) -> None:
     figure = usage_figure(small, "kv", step=0)
-    assert legend(figure) == ["used", "n_kv", "fragmentation 0%"]
+    assert legend(figure) == ["used", "n_kv"]
+    assert not traces(figure)["used"]["customdata"][:, 1].any()
     assert "yaxis3" not in spec(figure)["layout"]
 
 
 def test_fragmentation_has_its_strip(holes: Timeline) -> None:
     figure = usage_figure(holes, "kv", step=3)
-    assert legend(figure) == ["used", "n_kv", "fragmentation"]
+    assert legend(figure) == ["used", "n_kv"]
+    assert [note["text"] for note in spec(figure)["layout"]["annotations"]] == ["<b>step 3</b>", "fragmentation"]
     share = traces(figure)["fragmentation"]["y"]
     assert share[:4].tolist() == [0, 0, 0, np.float32(1) - np.float32(2560 - 64 + 32) / np.float32(2560)]
     assert share[-1] == np.float32(1) - np.float32(2560 - 16 * 64 + 32) / np.float32(2560)
@@ -85,4 +87,4 @@ def test_the_table_says_the_same(holes: Timeline) -> None:
     drawn, table = traces(usage_figure(holes, "kv", step=0)), usage_table(holes, "kv")
     for column, line in (("used", "used"), ("n_kv", "n_kv"), ("fragmentation", "fragmentation")):
         assert table[column].tolist() == drawn[line]["y"].tolist()
-    assert table["MiB in use"].tolist() == pytest.approx(drawn["used"]["customdata"].tolist())
+    assert table["MiB in use"].tolist() == pytest.approx(drawn["used"]["customdata"][:, 0].tolist())

@@ -59,7 +59,7 @@ def test_text_in_cells_says_position_owners_and_token(shared: Timeline) -> None:
     small = "<br><span style='font-size:10px'>{}</span>"
     assert told[0, 3] == "<b>3</b>" + small.format("0-1") + small.format("time")
     assert told[0, 9] == "<b>11</b>" + small.format("1")
-    assert told[0, 6] == "<b>6</b>" + small.format("0") + small.format("&lt;b&gt;fox…")
+    assert told[0, 6] == "<b>6</b>" + small.format("0") + small.format("&lt;b&gt;fo…")
     assert sorted(told) == [(0, cell) for cell in sorted(OWNERS)]
 
 

@@ -1,5 +1,6 @@
 """Colours: contrast by the formula of WCAG 2, and distance under simulated colour blindness."""
 
+import tomllib
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from kvmodel.figures import palette
 from kvmodel.figures.palette import DARK, LIGHT, SEQUENCES, Theme
 from kvmodel.mask import MaskReason
+from tests.sources import ROOT
 
 THEMES = pytest.mark.parametrize("page", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -118,6 +120,12 @@ def test_positions_get_lighter() -> None:
     assert len(lights) == 255
     assert all(b > a - 0.5 for a, b in pairwise(lights))
     assert lights[-1] - lights[0] > 50
+
+
+@THEMES
+def test_the_page_is_the_one_of_the_app(page: Theme) -> None:
+    config = tomllib.loads((ROOT / ".streamlit/config.toml").read_text(encoding="utf-8"))["theme"][page.name]
+    assert config["backgroundColor"] == page.paper
 
 
 def test_pages_differ() -> None:

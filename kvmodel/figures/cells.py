@@ -45,7 +45,7 @@ def cells_figure(
         changed: indices of cells to outline as changed.
         tokens: the timeline's tokens, whose texts the cells show.
         columns: cells in a row; chosen from the number of cells if left out.
-        selected: a cell to outline in the accent colour.
+        selected: a cell to outline as selected.
         theme: light or dark.
 
     Returns:
@@ -64,13 +64,13 @@ def cells_figure(
         _colours(coded, grid, page),
         hover_layer(part, grid, texts),
         *cell_text(part, coded, grid, texts, colour, room),
-        *cell_legend(part, coded, colour, page, len(marked)),
+        *cell_legend(part, coded, colour, page, changed=len(marked) > 0, selected=selected is not None),
     ]
     shapes = [
         *marks.grid_lines(grid, page),
         marks.n_kv_mark(grid, part.n_kv, page),
         *marks.outlines(grid, marked, page.ink),
-        *marks.outlines(grid, np.array([] if selected is None else [selected], np.intp), page.accent, 3.5),
+        *marks.selected_mark(grid, selected, page),
         marks.head_mark(grid, part.head, page),
     ]
     words = marks.side_words(grid, part.head, part.n_kv, page)

@@ -21,7 +21,7 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.words import count
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
-WIDTH, HEIGHT = 760, 150
+WIDTH, HEIGHT = 600, 150
 BAND = 0.26
 """Height of a row of cells; the plot has height 1 and the moves run between the two rows."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Index = NDArray[np.intp]
 
-PLOT_WIDTH = 720
+PLOT_WIDTH = 560
 """Pixels that the squares of a map get on a 1,400 pixel wide page; only the choice of what fits depends on it."""
 
 PLOT_HEIGHT = 272

@@ -13,7 +13,7 @@ from kvmodel.figures.palette import ink_on
 from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
 
-CHAR_WIDTH, SIDES = 5.6, 4
+CHAR_WIDTH, SIDES = 5, 2
 """Pixels of a character at the smaller size, and of the space left and right of a line."""
 
 PITCH = 1.3

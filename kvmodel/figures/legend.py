@@ -16,7 +16,9 @@ MAX_SEQUENCES = 16
 """Sequences named in a legend; the others are named on hover and in the table."""
 
 
-def cell_legend(part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, n_changed: int) -> list[Any]:
+def cell_legend(
+    part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, *, changed: bool, selected: bool
+) -> list[Any]:
     """The entries for what occurs in the map."""
     codes = set(np.unique(coded.codes).tolist())
     if colour == "sequence":
@@ -29,8 +31,10 @@ def cell_legend(part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, n
         entries = []
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
-    if n_changed and colour != "changed":
+    if changed and colour != "changed":
         entries.append(outline_swatch("changed", page.ink))
+    if selected:
+        entries.append(outline_swatch("selected", page.accent))
     return entries
 
 

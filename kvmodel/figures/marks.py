@@ -37,13 +37,21 @@ def grid_lines(grid: Grid, page: Theme) -> list[dict[str, Any]]:
     return [path(down + across, page.paper, width)]
 
 
-def outlines(grid: Grid, cells: Index, colour: str, width: float = 2) -> list[dict[str, Any]]:
+def outlines(grid: Grid, cells: Index, colour: str) -> list[dict[str, Any]]:
     """A box around every run of the given cells; none if there are too many runs to see."""
-    width = min(width, max(1.0, min(grid.square) / 2))
+    width = min(2.0, max(1.0, min(grid.square) / 2))
     boxes = grid.boxes(cells)
     if not 0 < len(boxes) <= MAX_BOXES:
         return []
     return [path("".join(_box(box) for box in boxes), colour, width)]
+
+
+def selected_mark(grid: Grid, cell: int | None, page: Theme) -> list[dict[str, Any]]:
+    """A line of the accent inside one of the ink around a cell, so that it shows on every fill."""
+    if cell is None:
+        return []
+    box = "".join(_box(box) for box in grid.boxes(np.array([cell], np.intp)))
+    return [path(box, page.ink, 5), path(box, page.accent, 2)]
 
 
 def _box(box: NDArray[np.float64]) -> str:

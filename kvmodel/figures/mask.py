@@ -21,7 +21,7 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
-WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 760, 17, 168, 34
+WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 600, 17, 168, 34
 MAX_SQUARES = 1 << 14
 """Squares drawn at most, each with its reason in words: more than that a panel's pixels do not show."""
 

@@ -86,18 +86,18 @@ LIGHT = Theme(
 
 DARK = Theme(
     name="dark",
-    paper="#1b2025",
+    paper="#14181c",
     ink="#e9ecee",
     muted="#a3adb6",
-    line="#343c44",
+    line="#2f363d",
     accent="#4fb3b0",
-    empty="#272e35",
+    empty="#22282e",
     filled="#66717b",
     freed="#b07a3a",
     several="#aeb6bd",
     falling="#56b4e9",
     rising="#f0913f",
-    reasons=("#4fb3b0", "#272e35", "#5c4a73", "#86703f", "#3f7cb0", "#4d565e"),
+    reasons=("#4fb3b0", "#22282e", "#5c4a73", "#86703f", "#3f7cb0", "#4d565e"),
 )
 
 THEMES = {"light": LIGHT, "dark": DARK}

@@ -14,9 +14,12 @@ from kvmodel.figures.texts import MIB, mib
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 
-MARGIN = {"l": 50, "r": 70, "t": 22, "b": 38}
-WIDTH, HEIGHT, STRIP = 360, 120, 44
+MARGIN = {"l": 44, "r": 64, "t": 22, "b": 38}
+WIDTH, HEIGHT, STRIP = 230, 120, 52
 """Pixels: width of the plot, about; height of the plot of cells and of the strip for the fragmentation."""
+
+GAP = 20
+"""Pixels of the strip that its name takes."""
 
 
 def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName = "light") -> go.Figure:
@@ -29,13 +32,13 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         theme: light or dark.
 
     Returns:
-        A figure with the traces `used`, `n_kv` and `fragmentation`, one point a step.
+        A figure with the traces `used`, `n_kv` and, if there is any, `fragmentation`; one point a step.
     """
     page, part = page_of(theme), timeline.start[name]
     fragmentation = timeline.series("fragmentation", name)
     strip = bool(fragmentation.any())
-    traces = [*_cell_lines(timeline, part, page), _fragmentation_line(fragmentation, page, strip)]
-    marked = [_dot(trace, step, page) for trace in reversed(traces[: 3 if strip else 2])]
+    traces = [*_cell_lines(timeline, part, fragmentation, page), *([_strip_line(fragmentation, page)] if strip else [])]
+    marked = [_dot(trace, step, page) for trace in reversed(traces)]
     return figure(
         page,
         [*traces, *marked, _byte_scale()],
@@ -43,35 +46,35 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         margin=MARGIN,
         width=WIDTH,
         shapes=[_now(step, page)],
-        annotations=[_now_words(step, page)],
+        annotations=[_now_words(step, page), *([_strip_words(page)] if strip else [])],
         **_axes(part, timeline.n_steps, page, strip),
     )
 
 
-def _cell_lines(timeline: Timeline, part: PartSnapshot, page: Theme) -> list[go.Scatter]:
+def _cell_lines(
+    timeline: Timeline, part: PartSnapshot, fragmentation: NDArray[np.float64], page: Theme
+) -> list[go.Scatter]:
     used = timeline.series("used", part.name).astype(np.int32)
     n_kv = timeline.series("n_kv", part.name).astype(np.int32)
     per_cell = (part.size_k_bytes + part.size_v_bytes) / part.n_cells / MIB
-    told = "step %{x}: %{y:,} used cells, %{customdata:.2f} MiB<extra></extra>"
+    facts = np.stack([used * per_cell, fragmentation], axis=1)
+    told = "step %{x}: %{y:,} used cells, %{customdata[0]:.2f} MiB<br>fragmentation %{customdata[1]:.1%}<extra></extra>"
     return [
-        _line(used, "used", page.accent, 2.5, "solid", customdata=used * per_cell, hovertemplate=told),
+        _line(used, "used", page.accent, 2.5, "solid", customdata=facts, hovertemplate=told),
         _line(n_kv, "n_kv", page.ink, 1.5, "dot", hovertemplate="step %{x}: n_kv %{y:,}<extra></extra>"),
     ]
 
 
-def _fragmentation_line(share: NDArray[np.float64], page: Theme, strip: bool) -> go.Scatter:
-    """Its own line below; without any it is only named, since the word would be missed."""
+def _strip_line(fragmentation: NDArray[np.float64], page: Theme) -> go.Scatter:
     told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
-    name = "fragmentation" if strip else "fragmentation 0%"
-    line = _line(share, name, page.muted, 1.5, "dash", yaxis="y3" if strip else "y", hovertemplate=told)
-    return line if strip else line.update(line={"color": "rgba(0,0,0,0)"}, hoverinfo="skip", hovertemplate=None)
+    style = {"yaxis": "y3", "showlegend": False, "hovertemplate": told}
+    return _line(fragmentation, "fragmentation", page.muted, 1.5, "solid", **style)
 
 
 def _line(y: NDArray[Any], name: str, colour: str, width: float, dash: str, **more: Any) -> go.Scatter:
     style = {"color": colour, "width": width, "dash": dash, "shape": "hv"}
-    return go.Scatter(
-        x=np.arange(len(y), dtype=np.int32), y=y, name=name, mode="lines", line=style, showlegend=True, **more
-    )
+    settings = {"showlegend": True, "mode": "lines", **more}
+    return go.Scatter(x=np.arange(len(y), dtype=np.int32), y=y, name=name, line=style, **settings)
 
 
 def _dot(line: go.Scatter, step: int, page: Theme) -> go.Scatter:
@@ -115,11 +118,25 @@ def _now_words(step: int, page: Theme) -> dict[str, Any]:
     }
 
 
+def _strip_words(page: Theme) -> dict[str, Any]:
+    return {
+        "text": "fragmentation",
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": 1,
+        "yref": "y3 domain",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": SMALL, "color": page.muted},
+    }
+
+
 def _axes(part: PartSnapshot, n_steps: int, page: Theme, strip: bool) -> dict[str, Any]:
     """Steps below, cells at the left, the same as bytes at the right, fragmentation in its strip."""
     n, size = part.n_cells, part.size_k_bytes + part.size_v_bytes
     cells = [0, n // 2, n]
-    split = (STRIP - 14) / (HEIGHT + STRIP)
+    split = (STRIP - GAP) / (HEIGHT + STRIP)
     main = [STRIP / (HEIGHT + STRIP), 1] if strip else [0, 1]
     steps = ticks(n_steps, 8)
     axes = {

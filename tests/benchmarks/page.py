@@ -1,0 +1,112 @@
+"""How long a step takes in the browser: the app with 4,096 cells against a bare fragment with one heatmap of that size.
+
+Run as `python -m tests.benchmarks.page`. Both pages step in turns in one run; a step lasts from the press of the right
+arrow key until the changed heatmap is painted, and until all charts of the page are.
+"""
+
+import shutil
+import sys
+from statistics import median
+
+from playwright.sync_api import Page, sync_playwright
+
+from kvmodel.ops import Decode, TokenRun
+from kvmodel.scenario import CacheConfig, Scenario
+from tests.browser.conftest import CHROMIUM_FLAGS, CHROMIUM_NAMES, VIEWPORT
+from tests.browser.helpers import TIMEOUT_MS, open_page, rerun, settle, watch
+from tests.browser.server import serve
+from tests.sources import ROOT
+
+CELLS = 4096
+STEPS = 15
+WARM_UP = 3
+TOKENS = 128
+GOAL = 1.5
+
+# The first chart is the map. Its heatmap is painted as an image, so a changed image is a changed map; the frame after
+# the one that finds it has it on the screen. Charts are all drawn when none changed its pictures for 250 ms.
+MEASURE = """
+() => {
+  const map = () => document.querySelector('.js-plotly-plot .heatmaplayer image')?.href.baseVal;
+  const before = map();
+  window.step = new Promise(resolve => addEventListener('keydown', () => {
+    const start = performance.now();
+    let mapped = 0, last = 0;
+    const watcher = new MutationObserver(changes => {
+      if (changes.some(({target}) => target.closest?.('.js-plotly-plot, [data-testid=stPlotlyChart]'))) {
+        last = performance.now();
+      }
+    });
+    watcher.observe(document, {subtree: true, childList: true, attributes: true});
+    const look = () => {
+      if (!mapped && map() && map() !== before) requestAnimationFrame(() => { mapped = performance.now(); });
+      if (mapped && performance.now() - last > 250) {
+        watcher.disconnect();
+        resolve({map: mapped - start, all: Math.max(last, mapped) - start});
+      } else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+  }, {once: true, capture: true}));
+}
+"""
+
+
+def scenario() -> Scenario:
+    """A cache of 4,096 cells that four sequences fill in batches."""
+    ops = tuple(
+        Decode(tokens=(TokenRun(n=TOKENS, pos=TOKENS * (i // 4), seq=(i % 4,)),)) for i in range(WARM_UP + STEPS)
+    )
+    return Scenario(title="4,096 cells", cache=CacheConfig(kv_size=CELLS, n_seq_max=4), ops=ops)
+
+
+def open_scenario(page: Page, scenario: Scenario) -> None:
+    """Give the app a scenario through its own form."""
+    page.get_by_role("button", name="Open a scenario").click()
+    page.get_by_label("Or the JSON itself").fill(scenario.to_json())
+    with rerun(page):
+        page.get_by_role("button", name="Open this scenario").click()
+
+
+def step(page: Page) -> dict[str, float]:
+    """Press the right arrow key; milliseconds until the map and until everything is drawn."""
+    page.bring_to_front()
+    settle(page)
+    page.evaluate(MEASURE)
+    page.keyboard.press("ArrowRight")
+    return page.evaluate("step")
+
+
+def main() -> int:
+    """Measure, print, and tell by the exit code whether the goal holds."""
+    executable = next(path for name in CHROMIUM_NAMES if (path := shutil.which(name)))
+    with (
+        serve(ROOT / "app" / "main.py") as app_server,
+        serve(ROOT / "tests" / "benchmarks" / "bare_fragment.py") as bare_server,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
+        pages = {"app": browser.new_context(viewport=VIEWPORT).new_page(), "bare": browser.new_context(viewport=VIEWPORT).new_page()}
+        for name, server in (("app", app_server), ("bare", bare_server)):
+            pages[name].set_default_timeout(TIMEOUT_MS)
+            watch(pages[name])
+            open_page(pages[name], server.url)
+        open_scenario(pages["app"], scenario())
+        times = [{name: step(page) for name, page in pages.items()} for _ in range(WARM_UP + STEPS)][WARM_UP:]
+        browser.close()
+    return report(times)
+
+
+def report(times: list[dict[str, dict[str, float]]]) -> int:
+    """Medians in milliseconds and their ratios."""
+    middle = {(name, what): median(step[name][what] for step in times) for name in ("app", "bare") for what in ("map", "all")}
+    print(f"{CELLS} cells, medians of {len(times)} steps")
+    for what, words in (("map", "the changed map is drawn"), ("all", "all charts are drawn")):
+        app, bare = middle["app", what], middle["bare", what]
+        print(f"until {words}: app {app:.0f} ms, bare fragment {bare:.0f} ms, ratio {app / bare:.2f}")
+    ratio = middle["app", "map"] / middle["bare", "map"]
+    print(f"goal: at most {GOAL}")
+    return int(ratio > GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
