@@ -5,6 +5,7 @@ import re
 from kvmodel.caches.base import pos_range
 from kvmodel.ops import AnyOp, Decode, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
 from kvmodel.scenario import Scenario
+from kvmodel.types import SWAType
 from kvmodel.words import count, positions, ranges
 
 MIB = 1024 * 1024
@@ -48,13 +49,14 @@ def _where(op: SeqRm | SeqCp | SeqAdd | SeqDiv) -> str:
 def facts(scenario: Scenario) -> list[str]:
     """The configuration in a few words each."""
     cache = scenario.cache
-    window = "no window" if cache.swa_type == "none" else f"{cache.swa_type} window of {cache.n_swa:,}"
+    params = cache.all_params[-1]
+    window = "no window" if params.swa_type is SWAType.NONE else f"{params.swa_type} window of {params.n_swa:,}"
     return [
         cache.kind,
         count(cache.kv_size, "cell"),
         count(cache.n_seq_max, "sequence"),
         window,
-        f"{cache.type_k} / {cache.type_v}",
+        f"{params.type_k} / {params.type_v}",
     ]
 
 

@@ -75,7 +75,7 @@ def move_budget(n_max_nodes: int, n_layer: int) -> int:
     return (n_max_nodes - 2 * n_layer) % 2**32 // (6 * n_layer)
 
 
-def plan_defrag(filled: NDArray[np.bool_], max_moves: int) -> DefragPlan:
+def plan_defrag(filled: NDArray[np.bool_], max_moves: int, n_used: int | None = None) -> DefragPlan:
     """Fill every hole below the number of used cells with the last cells, block by block.
 
     A hole takes the last cells not yet taken, as many as it is long, in ascending order. Each maximal block of
@@ -84,23 +84,40 @@ def plan_defrag(filled: NDArray[np.bool_], max_moves: int) -> DefragPlan:
     Args:
         filled: bool [used_max_p1], which cells are in use.
         max_moves: budget; the plan ends after that many blocks. 0 never ends it.
+        n_used: the cache's own counter where it keeps one; by default the cells are counted.
+
+    Raises:
+        CacheAbort: the counter is larger than the number of cells in use, and the budget does not end the plan before
+            that matters; upstream asserts.
     """
-    n_kv, n_used = len(filled), int(np.count_nonzero(filled))
-    holes = np.flatnonzero(~filled[:n_used])
+    n_kv, count = len(filled), int(np.count_nonzero(filled))
+    n_used = count if n_used is None else n_used
+    reach = min(n_used, count)
+    holes = np.flatnonzero(~filled[:reach])
     if not len(holes):
+        _assert_ended(n_used, count, ended=False)
         return DefragPlan(np.empty(0, np.int64), np.empty((0, 3), np.int64), 0, max_moves, 0)
     hole_of = np.cumsum(np.concatenate([[True], np.diff(holes) != 1])) - 1
-    sources = _sources(np.flatnonzero(filled[n_used:]) + n_used, np.bincount(hole_of))
+    last = np.flatnonzero(filled[reach:])[-len(holes) :] + reach
+    sources = _sources(last, np.bincount(hole_of))
     block = np.cumsum(np.concatenate([[True], (np.diff(sources) != 1) | (np.diff(hole_of) != 0)]))
     kept = block <= max_moves if max_moves else np.ones(len(block), np.bool_)
     n_moves = int(block[kept][-1])
-    ended = max_moves and n_moves == max_moves
-    reach = int(holes[hole_of == hole_of[kept][-1]][0]) if ended else n_used
+    ended = bool(max_moves) and n_moves == max_moves
+    last_hole = holes[hole_of == hole_of[kept][-1]]
+    longer = int(last_hole[-1]) + 1 == count and not filled[count]
+    _assert_ended(n_used, count, ended=ended and not longer)
     ids = np.full(n_kv, n_kv, np.int64)
-    stays = np.flatnonzero(filled[:reach])
+    stays = np.flatnonzero(filled[: int(last_hole[0]) if ended else reach])
     ids[stays] = stays
     ids[sources[kept]] = holes[kept]
     return DefragPlan(ids, _blocks(ids), n_moves, max_moves, len(holes))
+
+
+def _assert_ended(n_used: int, count: int, *, ended: bool) -> None:
+    """A counter above the number of cells leads to a hole that nothing fills, unless the budget ends the plan first."""
+    if n_used > count and not ended:
+        raise CacheAbort(f"{n_used} cells are counted as used but {count} have an owner: upstream's defrag asserts")
 
 
 def _sources(cells: Index, hole_lengths: NDArray[np.intp]) -> Index:

@@ -211,10 +211,16 @@ class ShiftApplied(Event):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DefragApplied(Event):
-    """The plan was carried out; head is 0."""
+    """The plan was carried out; head went to its new cell."""
 
     plan: DefragPlan
     head_before: int
+    head: int = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DefragRequested(Event):
+    """A defrag will be part of the next update."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,6 +250,37 @@ class Decoded(Event):
 
     ret: int
     n_tokens: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StateWritten(Event):
+    """Cells went into a state stream of `n_bytes`: those of `seq`, -1 for all."""
+
+    seq: int
+    cells: Cells
+    n_bytes: int
+    with_data: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StateRead(Event):
+    """A state stream filled `cells`: as `seq`, or with -1 in place of all that was there."""
+
+    seq: int
+    cells: Cells
+    n_bytes: int
+    head: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StateRefused(Event):
+    """A state stream was refused; `left` says what became of the cache: cleared, removed or half-read."""
+
+    seq: int
+    kind: str
+    message: str
+    offset: int
+    left: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

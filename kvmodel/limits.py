@@ -24,6 +24,12 @@ MAX_BUCKETS = 255
 MAX_MASK_BYTES = 1 << 30
 """Bytes of one mask in any element type: 512 queries over 131,072 cells in float32 take a quarter of it."""
 
+MAX_TENSOR_BYTES = 1 << 30
+"""Bytes of the K and V of one cache: 8,192 cells of an 8B model in f16, which a small server still holds."""
+
+MAX_STATE_BYTES = 2 * MAX_TENSOR_BYTES
+"""Bytes of one state stream in memory: the K and V of a pair of caches."""
+
 MAX_SCENARIO_BYTES = 4 << 20
 """Bytes of a scenario document: 10,000 operations with their texts stay below it."""
 

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Cache
-from kvmodel.caches.unified import UnifiedCache
-from kvmodel.context import Context, DecodeResult
+from kvmodel.caches.base import Memory
+from kvmodel.context import DecodeResult
 from kvmodel.errors import CacheAbort, KVModelError
 from kvmodel.events import (
     Cleared,
     DefragApplied,
-    Emit,
     Event,
     SeqAdded,
     SeqCopied,
@@ -23,6 +21,7 @@ from kvmodel.events import (
     ShiftApplied,
     UBatchStored,
 )
+from kvmodel.generations import make_context
 from kvmodel.limits import MAX_TIMELINE_BYTES
 from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
 from kvmodel.scenario import Scenario
@@ -50,8 +49,8 @@ class Player:
         self.pending: list[Event] = []
         self.op = -1
         self.ubatch: UBatch | None = None
-        self.cache = make_cache(scenario, self.receive)
-        self.context = Context(self.cache, scenario.context.params, self.receive)
+        self.context = make_context(scenario, self.receive)
+        self.cache: Memory = self.context.cache
         start = {part.name: snapshot(part) for part in self.cache.parts}
         self.timeline = Timeline(scenario, start)
         self.n_bytes = 0
@@ -148,11 +147,6 @@ class Player:
 
 def _decode_result(result: DecodeResult) -> OpResult:
     return OpResult(result.ret, message=result.message)
-
-
-def make_cache(scenario: Scenario, emit: Emit) -> Cache:
-    """The cache a scenario asks for, empty."""
-    return UnifiedCache(scenario.cache.params, emit)
 
 
 def play(scenario: Scenario) -> Timeline:

@@ -1,76 +1,24 @@
 """A configuration and a list of operations as one versioned document: JSON in and out.
 
-Field names are those of `CacheParams` and `ContextParams`.
+The configurations are in `configs.py`, the operations in `ops.py`.
 """
 
 import json
 import re
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
-from kvmodel.caches.sizes import tensor_bytes
-from kvmodel.context import MAX_NODES, ContextParams
+from kvmodel.configs import CacheConfig, CacheField, ContextConfig, Kind, translated
 from kvmodel.errors import KVModelError
-from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_CELLS, MAX_OPS, MAX_SCENARIO_BYTES, MAX_SEQ
+from kvmodel.limits import MAX_OPS, MAX_SCENARIO_BYTES
 from kvmodel.ops import AnyOp, Model, Op
-from kvmodel.types import CacheParams
+
+__all__ = ["CacheConfig", "ContextConfig", "Scenario", "ScenarioError", "first_problem"]
 
 
 class ScenarioError(KVModelError, ValueError):
     """A document is no valid scenario; the message names the first field at fault."""
-
-
-class CacheConfig(Model):
-    """Which cache, and what it is made of (`CacheParams`)."""
-
-    kind: Literal["unified"] = "unified"
-    kv_size: int = Field(ge=1, le=MAX_CELLS)
-    n_seq_max: int = Field(default=1, ge=1, le=MAX_SEQ)
-    n_pad: int = 32
-    swa_type: Literal["none", "standard", "chunked"] = "none"
-    n_swa: int = 0
-    n_layer: int = 1
-    n_head_kv: int | tuple[int, ...] = 1
-    n_embd_head_k: int = 64
-    n_embd_head_v: int = 64
-    type_k: str = "f16"
-    type_v: str = "f16"
-    v_trans: bool = True
-    use_alibi: bool = False
-    arch: str = "llama"
-    rope: bool = True
-
-    @property
-    def params(self) -> CacheParams:
-        """The same as CacheParams.
-
-        Raises:
-            ParamError: values that do not fit together.
-        """
-        return CacheParams(**self.model_dump(exclude={"kind"}))
-
-    @model_validator(mode="after")
-    def _check(self) -> "CacheConfig":
-        params = self.params
-        tensor_bytes(params, "k")
-        tensor_bytes(params, "v")
-        return self
-
-
-class ContextConfig(Model):
-    """The settings around the cache (`ContextParams`)."""
-
-    n_batch: int = Field(default=2048, ge=1, le=MAX_BATCH)
-    n_ubatch: int = Field(default=512, ge=1, le=MAX_BATCH)
-    defrag_thold: float = -1.0
-    n_max_nodes: int = Field(default=MAX_NODES, ge=0, le=INT32_MAX)
-    causal_attn: bool = True
-
-    @property
-    def params(self) -> ContextParams:
-        """The same as ContextParams."""
-        return ContextParams(**self.model_dump())
 
 
 class Scenario(Model):
@@ -88,7 +36,7 @@ class Scenario(Model):
     title: str = Field(min_length=1, max_length=120)
     description: str = Field(default="", max_length=4000)
     source: str = Field(default="", max_length=500)
-    cache: CacheConfig
+    cache: CacheField
     context: ContextConfig = ContextConfig()
     ops: tuple[Op, ...] = Field(default=(), max_length=MAX_OPS)
 
@@ -111,6 +59,17 @@ class Scenario(Model):
         """The document as JSON, without fields that have their default."""
         document = {"version": self.version, **self.model_dump(mode="json", exclude_defaults=True)}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+    def on(self, kind: Kind) -> "Scenario":
+        """The same operations on another kind of cache, as far as the configuration can be carried over.
+
+        Raises:
+            ScenarioError: the other kind needs what this configuration does not say.
+        """
+        try:
+            return self.model_copy(update={"cache": translated(self.cache, kind)})
+        except ValidationError as problem:
+            raise ScenarioError(f"on {kind}: {first_problem(problem)}") from None
 
     def with_op(self, op: AnyOp) -> "Scenario":
         """A copy with one more operation.

@@ -3,6 +3,7 @@
 Counterpart of `llama_kv_cache_unified::find_slot`. The search only reads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -14,6 +15,8 @@ from kvmodel.mask import masked_swa
 from kvmodel.types import SWAType
 
 Int64 = NDArray[np.int64]
+
+UINT32 = 2**32
 
 
 class Blocked(IntEnum):
@@ -27,6 +30,8 @@ class Blocked(IntEnum):
     """The cell is used but no sequence owns it (quirk no-seq)."""
     END = 4
     """The run would reach past the last cell; the search goes on at cell 0."""
+    OCCUPIED = 5
+    """It holds a token; the older cache overwrites none."""
 
 
 class Start(IntEnum):
@@ -117,20 +122,44 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
         swa_type: window type; expired cells may be overwritten.
         n_swa: its length in positions.
     """
-    size = len(cells)
     early = head > cells.used + 2 * n_tokens
-    start, why = (0, Start.EARLY) if early else (head, Start.HEAD)
+    start = (0, Start.EARLY) if early else (head, Start.HEAD)
+    return search_run(
+        lambda begin, end: block_reasons(cells, swa_type, n_swa, begin, end),
+        len(cells), head, start, n_tokens, cells.used,
+    )  # fmt: skip
+
+
+def search_run(
+    block_reasons: Callable[[int, int], NDArray[np.uint8]],
+    size: int,
+    head: int,
+    start: tuple[int, Start],
+    n_tokens: int,
+    used: int,
+) -> SlotSearch:
+    """Walk the gaps between blocked cells, as every generation does.
+
+    Args:
+        block_reasons: gives the Blocked codes of the cells from one index to another.
+        size: number of cells.
+        head: head before the search.
+        start: first cell tried, and why; a cell beyond the end wraps.
+        n_tokens: length of the run.
+        used: cells in use, for the figures of a failure.
+    """
     none = np.empty(0, np.int64)
-    search = SlotSearch(n_tokens, size, head, start, why, -1, none, none, none.astype(np.uint8))
+    first = start[0]
+    search = SlotSearch(n_tokens, size, head, *start, -1, none, none, none.astype(np.uint8))
     if n_tokens > size:
         return replace(search, too_many=True)
-    if start + n_tokens <= size and not block_reasons(cells, swa_type, n_swa, start, start + n_tokens).any():
-        return replace(search, cell=start)
-    reasons = block_reasons(cells, swa_type, n_swa)
-    cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, start, n_tokens)
+    if first + n_tokens <= size and not block_reasons(first, first + n_tokens).any():
+        return replace(search, cell=first)
+    reasons = block_reasons(0, size)
+    cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, first, n_tokens)
     codes = np.append(reasons, np.uint8(Blocked.END))[ends]
     search = replace(search, cell=cell, probe_start=begins, probe_end=ends, probe_reason=codes)
-    return search if search.found else _with_failure(search, cells, reasons)
+    return search if search.found else _with_failure(search, size - used, reasons)
 
 
 def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, Int64]:
@@ -150,15 +179,15 @@ def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, I
         ends.append(last)
         if cell is not None:
             return cell, np.concatenate(begins), np.concatenate(ends)
-        tested += size - start
+        tested = (tested + size - start) % UINT32
         start = 0
 
 
 def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> tuple[int | None, Int64, Int64]:
     """One pass from `start` on, with `tested` cells behind it.
 
-    A refused run costs its length and the cell that stopped it. Whether every cell has been tested is asked after a
-    blocked cell only, so a run that cannot fit before the end of the cache wraps first.
+    A refused run costs its length and the cell that stopped it, in unsigned 32-bit arithmetic. Whether every cell has
+    been tested is asked after a blocked cell only, so a run that cannot fit before the end of the cache wraps first.
 
     Returns:
         the slot, -1 for giving up or None for wrapping; the refused runs.
@@ -167,7 +196,7 @@ def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> t
     begins = np.concatenate([[start], ends[:-1] + 1])
     wraps = begins + n > size
     fits = ends - begins >= n
-    gives_up = tested + ends + 1 - start >= size
+    gives_up = (tested + ends + 1 - start) % UINT32 >= size
     k = int((wraps | fits | gives_up).argmax())
     if wraps[k]:
         return None, begins[: k + 1], np.append(ends[:k], size)
@@ -176,12 +205,11 @@ def _probe_pass(blocked: Int64, size: int, start: int, n: int, tested: int) -> t
     return -1, begins[: k + 1], ends[: k + 1]
 
 
-def _with_failure(search: SlotSearch, cells: Cells, reasons: NDArray[np.uint8]) -> SlotSearch:
+def _with_failure(search: SlotSearch, free: int, reasons: NDArray[np.uint8]) -> SlotSearch:
     usable = reasons == 0
     edges = np.flatnonzero(np.diff(np.concatenate([[0], usable.view(np.int8), [0]])))
     begins, lengths = edges[::2], edges[1::2] - edges[::2]
     best = int(lengths.argmax()) if len(lengths) else -1
-    free = len(cells) - cells.used
     return replace(
         search,
         free=free,

@@ -1,6 +1,7 @@
 """Sequence edits of the unified cache: remove, copy, keep, add, divide, clear."""
 
 from kvmodel.caches.base import pos_range
+from kvmodel.caches.data import DataPlane
 from kvmodel.cells import Cells, Index
 from kvmodel.errors import CacheAbort, check_int
 from kvmodel.events import (
@@ -19,7 +20,7 @@ from kvmodel.limits import INT32_MAX, MAX_SEQ
 INT32_MIN = -INT32_MAX - 1
 
 
-class UnifiedEdits:
+class UnifiedEdits(DataPlane):
     """The calls that change owners and positions without storing tokens."""
 
     cells: Cells
@@ -36,9 +37,11 @@ class UnifiedEdits:
         return self.cells.seq_pos_max(_seq(seq))
 
     def clear(self, data: bool = True) -> None:
-        """Empty every cell and return head to 0. Mutates."""
+        """Empty every cell, return head to 0 and, with `data`, zero the bytes. Mutates."""
         self.cells.reset()
         self.head = 0
+        if data:
+            self._clear_bytes()
         self.emit(Cleared(n_cells=len(self.cells), data=data, cache=self.name))
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:

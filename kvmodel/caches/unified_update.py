@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.caches.base import MemoryStatus, PreparedUpdate, UpdateInfo
+from kvmodel.caches.data import DataPlane
 from kvmodel.cells import EMPTY, Cells
 from kvmodel.defrag import DefragPlan, move_budget, plan_defrag
 from kvmodel.errors import ParamError
@@ -17,7 +18,7 @@ SMALL_CONTEXT = 2048
 """Below this many leading cells upstream never defragments by itself."""
 
 
-class UnifiedUpdates:
+class UnifiedUpdates(DataPlane):
     """The calls that rotate and compact."""
 
     params: CacheParams
@@ -92,6 +93,7 @@ class UnifiedUpdates:
         if info.plan is not None and not info.plan.empty:
             head_before, self.head = self.head, 0
             self.cells.mv(info.plan.src, info.plan.dst)
+            self._move_bytes(info.plan)
             self.emit(DefragApplied(plan=info.plan, head_before=head_before, cache=self.name))
         if info.status is MemoryStatus.NO_UPDATE:
             self.emit(NoUpdate(cache=self.name))

@@ -4,11 +4,11 @@ Everything said here stands in the event: nothing is worked out a second time.
 """
 
 from kvmodel.events import Event
-from kvmodel.explain import decode, edits, updates
+from kvmodel.explain import decode, edits, recurrent, state, updates
 from kvmodel.explain.sentence import sentence
 from kvmodel.explain.slots import explain_search
 
-__all__ = ["decode", "edits", "explain", "explain_search", "updates"]
+__all__ = ["decode", "edits", "explain", "explain_search", "recurrent", "state", "updates"]
 
 
 def explain(event: Event) -> str:

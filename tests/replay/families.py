@@ -1,6 +1,10 @@
 """The families of recordings, which one a recording belongs to, and what replays it."""
 
 from tests.replay.driver import BadRecord, Driver, Json
+from tests.replay.iswa import IswaDriver
+from tests.replay.state import StateDriver
+from tests.replay.legacy import LegacyDriver
+from tests.replay.recurrent import RecurrentDriver
 from tests.replay.unified import UnifiedDriver
 
 FAMILIES = ("unified", "iswa", "state", "legacy", "recurrent")
@@ -9,6 +13,10 @@ STATE_OPS = frozenset({"fill", "dump_data", "state_write", "state_read"})
 
 DRIVERS: dict[str, type[Driver]] = {
     "unified": UnifiedDriver,
+    "iswa": IswaDriver,
+    "state": StateDriver,
+    "recurrent": RecurrentDriver,
+    "legacy": LegacyDriver,
 }
 """Family -> what replays it; a family without an entry is not built yet."""
 

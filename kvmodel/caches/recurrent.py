@@ -1,0 +1,176 @@
+"""The recurrent cache: one cell holds the whole state of one sequence, however many tokens it took in.
+
+Counterpart of `llama_kv_cache` with its `recurrent` flag, and of what a decode does with it (January 2025).
+"""
+
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.batch import UBatch
+from kvmodel.caches.base import Placed
+from kvmodel.caches.recurrent_cells import RecurrentCells, StateInputs
+from kvmodel.caches.recurrent_edits import RecurrentEdits
+from kvmodel.caches.recurrent_params import RecurrentParams
+from kvmodel.caches.recurrent_slots import RecurrentSlots
+from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
+from kvmodel.errors import CacheAbort
+from kvmodel.events import Emit, NothingToDo, silent
+from kvmodel.events_recurrent import SourcesTaken, StatesStored
+
+
+class RecurrentCache(RecurrentEdits, RecurrentSlots):
+    """Cells, head and the cache's own counters.
+
+    Attributes:
+        params: what the cache was made of.
+        cells: the states.
+        head: cell from which the next search looks for an empty one; first cell of the slot after a search.
+        used: the cache's own counter of cells with an owner.
+        n: length of the newest slot.
+        has_shift, do_defrag: always False: a state cannot be shifted, and there is nothing to defragment.
+        lost: sequences whose tail points at a cell they do not own, with the quirk that did it.
+        name: how events call this cache.
+    """
+
+    def __init__(self, params: RecurrentParams, emit: Emit = silent, name: str = "kv") -> None:
+        self.params = params
+        self.cells = RecurrentCells(params.kv_size)
+        self.head = 0
+        self.used = 0
+        self.n = 0
+        self.has_shift = False
+        self.do_defrag = False
+        self.lost = {}
+        self.emit = emit
+        self.name = name
+
+    @property
+    def parts(self) -> tuple["RecurrentCache"]:
+        """The caches to show: this one."""
+        return (self,)
+
+    @property
+    def arrays(self) -> dict[str, NDArray[np.int32] | NDArray[np.uint64]]:
+        """The live arrays by name, one entry a cell: pos, delta, src, tail, seqs, token."""
+        return self.cells.arrays
+
+    @property
+    def counters(self) -> dict[str, int | float | bool]:
+        """The figures beside the cells."""
+        return {
+            "head": self.head,
+            "used": self.used,
+            "used_max_p1": self.cell_max,
+            "n_kv": self.n,
+            "has_shift": self.has_shift,
+            "do_defrag": self.do_defrag,
+            "fragmentation": self.fragmentation,
+        }
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.params.kv_size
+
+    @property
+    def cell_max(self) -> int:
+        """Index of the last cell with a position and an owner, plus 1; 0 if none."""
+        return self.cells.cell_max
+
+    @property
+    def max_pos(self) -> int:
+        """Largest position of any cell, -1 if all are empty (`llama_kv_cache::max_pos`)."""
+        return int(self.cells.pos.max(initial=-1))
+
+    @property
+    def split(self) -> str:
+        """A decode takes equally many tokens of every sequence set."""
+        return "equal"
+
+    @property
+    def can_shift(self) -> bool:
+        """Never: a state holds no keys that could be rotated."""
+        return False
+
+    @property
+    def fragmentation(self) -> float:
+        """Share of the slot's cells that is unused, 0 below 128 cells, as float32."""
+        return float(np.float32(1) - np.float32(self.used) / np.float32(self.n)) if self.n >= 128 else 0.0
+
+    def set_inputs(self) -> StateInputs:
+        """The graph inputs of the slot: which states start from zero, and where the others come from. Mutates.
+
+        Afterwards each state of the slot is its own source (`llama_set_inputs`).
+        """
+        inputs = self.cells.take_sources(self.head, self.n)
+        self.emit(SourcesTaken(begin=self.head, s_mask=inputs.s_mask, s_copy=inputs.s_copy, cache=self.name))
+        return inputs
+
+    def finish(self, ubatch: UBatch, number: int, before: Placed, *, advance: bool = True) -> None:
+        """What follows a computation: head moves on by the tokens, not the cells, or returns to 0. Mutates.
+
+        Args:
+            ubatch: what `find_slot` stored at head.
+            number: its ordinal for the event.
+            before: head and n before it.
+            advance: False if the computation failed.
+        """
+        begin = self.head
+        if advance:
+            self.head = begin + len(ubatch) if begin + len(ubatch) < self.size else 0
+        self.emit(
+            StatesStored(
+                ubatch=number,
+                begin=begin,
+                end=begin + ubatch.n_seqs,
+                stored=ubatch,
+                head_before=before.head,
+                head=self.head,
+                n_kv_before=before.n_kv,
+                n_kv=self.n,
+                cache=self.name,
+            )
+        )
+
+    def restore(self, before: Placed, slots: list[tuple[int, int]]) -> None:
+        """Roll a failed decode back: head and n; states cannot be, so every sequence is removed. Mutates."""
+        self.head, self.n = before.head, before.n_kv
+        if slots:
+            self.seq_rm(-1, -1, -1)
+
+    def defrag(self) -> None:
+        """Ignored: states have no holes between them that would cost anything."""
+        self.emit(NothingToDo(call="defrag", why="a recurrent cache has nothing to defragment", cache=self.name))
+
+    def apply_shift(self) -> NoReturn:
+        """No shift is ever pending here.
+
+        Raises:
+            CacheAbort: always.
+        """
+        raise CacheAbort("a recurrent cache holds no keys that could be rotated; upstream aborts")
+
+    def apply_defrag(self, n_max_nodes: int) -> NoReturn:
+        """No defrag is ever requested here.
+
+        Raises:
+            CacheAbort: always.
+        """
+        raise CacheAbort(f"a recurrent cache cannot be defragmented, whatever the budget ({n_max_nodes} nodes)")
+
+    @property
+    def size_k_bytes(self) -> int:
+        """Bytes of the first part of all states."""
+        return sum(tensor_bytes(self.params, "k"))
+
+    @property
+    def size_v_bytes(self) -> int:
+        """Bytes of the second part of all states."""
+        return sum(tensor_bytes(self.params, "v"))
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
+        return buffer_bytes(self.params)
