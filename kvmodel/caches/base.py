@@ -107,7 +107,7 @@ class Part(Protocol):
         ...
 
     def seq_pos_max(self, seq: int) -> int:
-        """Largest position of `seq`, -1 if none."""
+        """Largest position of `seq`, -1 if none; the older caches say 0 for none."""
         ...
 
     @property
@@ -121,8 +121,8 @@ class Part(Protocol):
         ...
 
 
-class Cache(Protocol):
-    """What every cache can do (`llama_memory_i`). Calls marked "mutates" change cells or head."""
+class Sequences(Protocol):
+    """What the caches of every generation do with sequences. Calls marked "mutates" change cells or head."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -134,23 +134,7 @@ class Cache(Protocol):
         ...
 
     def seq_pos_max(self, seq: int) -> int:
-        """Largest position of `seq`, -1 if none."""
-        ...
-
-    def init_batch(self, batch: Batch, n_ubatch: int) -> PreparedBatch:
-        """Split a completed batch and find slots for all of it. Mutates only by upstream's quirks."""
-        ...
-
-    def apply(self, prepared: PreparedBatch, i: int) -> dict[str, Placed]:
-        """Store ubatch `i` of a prepared batch. Mutates."""
-        ...
-
-    def init_update(self, *, optimize: bool, thold: float, n_max_nodes: int) -> PreparedUpdate:
-        """Plan pending shifts and a defrag. Changes nothing."""
-        ...
-
-    def update(self, prepared: PreparedUpdate) -> dict[str, NDArray[np.int32]]:
-        """Carry out a planned update; return the shift vector of each cache that had one. Mutates."""
+        """Largest position of `seq`, -1 if none; the older caches say 0 for none."""
         ...
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:
@@ -180,6 +164,26 @@ class Cache(Protocol):
     @property
     def can_shift(self) -> bool:
         """Whether the cache supports a K-shift."""
+        ...
+
+
+class Cache(Sequences, Protocol):
+    """What the caches of mid-2025 can do besides (`llama_memory_i`): batches and updates, prepared first."""
+
+    def init_batch(self, batch: Batch, n_ubatch: int) -> PreparedBatch:
+        """Split a completed batch and find slots for all of it. Mutates only by upstream's quirks."""
+        ...
+
+    def apply(self, prepared: PreparedBatch, i: int) -> dict[str, Placed]:
+        """Store ubatch `i` of a prepared batch. Mutates."""
+        ...
+
+    def init_update(self, *, optimize: bool, thold: float, n_max_nodes: int) -> PreparedUpdate:
+        """Plan pending shifts and a defrag. Changes nothing."""
+        ...
+
+    def update(self, prepared: PreparedUpdate) -> dict[str, NDArray[np.int32]]:
+        """Carry out a planned update; return the shift vector of each cache that had one. Mutates."""
         ...
 
 

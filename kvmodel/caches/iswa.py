@@ -150,9 +150,7 @@ class IswaCache:
 
     def init_update(self, *, optimize: bool, thold: float, n_max_nodes: int) -> PreparedUpdate:
         """Plan shift and defrag of both halves, each by its own fragmentation. Changes nothing."""
-        plans = [
-            part.init_update(optimize=optimize, thold=thold, n_max_nodes=n_max_nodes).parts for part in self.parts
-        ]
+        plans = [part.init_update(optimize=optimize, thold=thold, n_max_nodes=n_max_nodes).parts for part in self.parts]
         return PreparedUpdate({name: info for plan in plans for name, info in plan.items()})
 
     def update(self, prepared: PreparedUpdate) -> dict[str, NDArray[np.int32]]:
@@ -161,7 +159,8 @@ class IswaCache:
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:
         """Remove a sequence from a range in both halves. Mutates."""
-        return all([part.seq_rm(seq, p0, p1) for part in self.parts])
+        removed = [part.seq_rm(seq, p0, p1) for part in self.parts]
+        return all(removed)
 
     def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
         """Share cells between two sequences in both halves. Mutates."""
