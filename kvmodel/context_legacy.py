@@ -25,6 +25,7 @@ from kvmodel.events import (
 )
 from kvmodel.limits import INT32_MAX, MAX_BATCH
 from kvmodel.split_legacy import SPLITS
+from kvmodel.words import count
 
 MAX_NODES = 8_192
 """Smallest graph budget of this generation: max(8192, 5 x model tensors)."""
@@ -182,7 +183,7 @@ class LegacyContext:
 
     def _no_slot(self, ubatches: list[UBatch], placed: list[dict[str, Placed]]) -> DecodeResult:
         if placed:
-            detail = f"the {len(placed)} ubatches stored before the one without a slot stay in the cache"
+            detail = f"the ubatch without a slot leaves {count(len(placed), 'ubatch')} before it in the cache"
             self.emit(QuirkSeen(quirk="partial-decode", detail=detail, cache=self.cache.name))
         return DecodeResult(1, tuple(ubatches[: len(placed)]), tuple(placed))
 
