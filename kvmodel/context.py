@@ -4,11 +4,12 @@ Counterpart of `llama_context::decode` and `kv_self_update` in llama-context.cpp
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Cache, MemoryStatus, Placed, PreparedBatch
+from kvmodel.caches.base import Cache, MemoryStatus, Placed, PreparedBatch, Sequences
 from kvmodel.checks import check, complete
 from kvmodel.errors import BatchError, CacheAbort, ParamError, check_int
 from kvmodel.events import (
@@ -71,6 +72,29 @@ class DecodeResult:
     ubatches: tuple[UBatch, ...] = ()
     placed: tuple[dict[str, Placed], ...] = ()
     message: str = ""
+
+
+class ContextLike(Protocol):
+    """What a context of any generation does around its cache."""
+
+    @property
+    def cache(self) -> Sequences:
+        """The cache that decode fills; sequence calls go to it."""
+        ...
+
+    def decode(
+        self, batch: Batch, *, n_ubatch: int | None = None, fail_at: int | None = None, fail_with: str = "failed"
+    ) -> DecodeResult:
+        """Store a batch as a decode call does. Mutates."""
+        ...
+
+    def update(self, *, optimize: bool = False, thold: float | None = None, n_max_nodes: int | None = None) -> bool:
+        """Apply what is pending; tell whether anything was done. Mutates."""
+        ...
+
+    def defrag(self) -> None:
+        """Ask for a defrag at the next update."""
+        ...
 
 
 class Context:

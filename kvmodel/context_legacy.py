@@ -4,16 +4,13 @@ Counterpart of `llama_decode_impl`, `llama_prepare_ubatch` and `llama_kv_cache_u
 positions are checked, and a decode that fails at a later ubatch keeps the earlier ones (quirk partial-decode).
 """
 
-from typing import Protocol
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Memory, Part, Placed
+from kvmodel.caches.base import Placed
 from kvmodel.caches.legacy import MIN_VIEW
+from kvmodel.caches.older import OlderCache
 from kvmodel.context import FAILED, ContextParams, DecodeResult
-from kvmodel.defrag import DefragPlan
 from kvmodel.errors import CacheAbort, ParamError, check_int
 from kvmodel.events import (
     BatchRefused,
@@ -26,88 +23,12 @@ from kvmodel.events import (
     QuirkSeen,
     silent,
 )
-from kvmodel.limits import MAX_BATCH
+from kvmodel.limits import INT32_MAX, MAX_BATCH
 from kvmodel.split_legacy import SPLITS
+from kvmodel.words import count
 
 MAX_NODES = 8_192
 """Smallest graph budget of this generation: max(8192, 5 x model tensors)."""
-
-
-class Slot(Protocol):
-    """What a search came to."""
-
-    @property
-    def found(self) -> bool:
-        """Whether the ubatch can be computed."""
-        ...
-
-    @property
-    def cell(self) -> int:
-        """First cell of the slot."""
-        ...
-
-
-class OlderCache(Memory, Part, Protocol):
-    """What the transformer cache and the recurrent one of this generation have in common.
-
-    Attributes:
-        head, used, n: as upstream keeps them.
-        has_shift, do_defrag: work that waits for the next update.
-    """
-
-    head: int
-    used: int
-    n: int
-    has_shift: bool
-    do_defrag: bool
-
-    @property
-    def split(self) -> str:
-        """How a decode splits: simple, or equal for recurrent models."""
-        ...
-
-    @property
-    def max_pos(self) -> int:
-        """Largest position of any cell, -1 if all are empty."""
-        ...
-
-    @property
-    def can_shift(self) -> bool:
-        """Whether K can be rotated."""
-        ...
-
-    @property
-    def fragmentation(self) -> float:
-        """Share of the leading cells that is unused."""
-        ...
-
-    def find_slot(self, ubatch: UBatch, number: int = 0, *, in_decode: bool = False) -> Slot:
-        """Seek and fill. Mutates."""
-        ...
-
-    def set_inputs(self) -> object:
-        """Compute the graph inputs that change the cache. Mutates."""
-        ...
-
-    def finish(self, ubatch: UBatch, number: int, before: Placed, *, advance: bool = True) -> None:
-        """What follows a computation. Mutates."""
-        ...
-
-    def restore(self, before: Placed, slots: list[tuple[int, int]]) -> None:
-        """Roll a failed decode back. Mutates."""
-        ...
-
-    def defrag(self) -> None:
-        """Request a defrag. Mutates."""
-        ...
-
-    def apply_shift(self) -> NDArray[np.int32]:
-        """Rotate by the pending deltas. Mutates."""
-        ...
-
-    def apply_defrag(self, n_max_nodes: int) -> DefragPlan:
-        """Carry out the requested defrag. Mutates."""
-        ...
 
 
 class LegacyContext:
@@ -122,6 +43,21 @@ class LegacyContext:
         self.cache = cache
         self.params = params or ContextParams(n_max_nodes=MAX_NODES)
         self.emit = emit
+
+    def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
+        """As a program calls it: nothing happens for one and the same sequence (`llama_kv_cache_seq_cp`). Mutates."""
+        if src != dst:
+            self.cache.seq_cp(src, dst, p0, p1)
+
+    def seq_add(self, seq: int, p0: int, p1: int, shift: int) -> None:
+        """As a program calls it: nothing happens for a shift of 0 (`llama_kv_cache_seq_add`). Mutates."""
+        if shift:
+            self.cache.seq_add(seq, p0, p1, shift)
+
+    def seq_div(self, seq: int, p0: int, p1: int, d: int) -> None:
+        """As a program calls it: nothing happens for a divisor of 1 (`llama_kv_cache_seq_div`). Mutates."""
+        if d != 1:
+            self.cache.seq_div(seq, p0, p1, d)
 
     def defrag(self) -> None:
         """Request a defrag at the next update; recurrent caches ignore it (`llama_kv_cache_defrag`). Mutates."""
@@ -179,7 +115,7 @@ class LegacyContext:
 
         Raises:
             CacheAbort: the batch is larger than n_batch, or larger than n_ubatch without causal attention, or a split
-                by sequences meets a token without one; upstream asserts.
+                by sequences meets a token without one, where upstream asserts; or a position does not fit.
             ParamError: a sequence id is outside 0..63; upstream takes any.
         """
         n_ubatch = self.params.n_ubatch if n_ubatch is None else check_int("n_ubatch", n_ubatch, 1, MAX_BATCH)
@@ -215,7 +151,10 @@ class LegacyContext:
         if batch.pos is not None:
             return batch
         first = self.cache.max_pos + 1
-        pos = np.arange(first, first + len(batch), dtype=np.int32)
+        last = first + len(batch) - 1
+        if last > INT32_MAX:
+            raise CacheAbort(f"the batch would continue to position {last}; allowed: up to {INT32_MAX}")
+        pos = np.arange(first, last + 1, dtype=np.int32)
         return Batch(pos, batch.seq_id, batch.n_seq_id, batch.token, batch.embd)
 
     def _run(self, ubatches: list[UBatch], fail_at: int | None, fail_ret: int, auto_update: bool) -> DecodeResult:
@@ -244,7 +183,7 @@ class LegacyContext:
 
     def _no_slot(self, ubatches: list[UBatch], placed: list[dict[str, Placed]]) -> DecodeResult:
         if placed:
-            detail = f"the {len(placed)} ubatches stored before the one without a slot stay in the cache"
+            detail = f"the ubatch without a slot leaves {count(len(placed), 'ubatch')} before it in the cache"
             self.emit(QuirkSeen(quirk="partial-decode", detail=detail, cache=self.cache.name))
         return DecodeResult(1, tuple(ubatches[: len(placed)]), tuple(placed))
 

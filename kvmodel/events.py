@@ -186,7 +186,7 @@ class Cleared(Event):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DefragDecided(Event):
-    """Whether an update defragments: `why` is asked, threshold, below or small."""
+    """Whether a defrag is due: `why` is asked, threshold, below, small, or few (older caches)."""
 
     do_defrag: bool
     why: str

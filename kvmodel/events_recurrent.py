@@ -104,6 +104,15 @@ class StatesStored(UBatchStored):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class SlotTakenBack(Event):
+    """A computation failed: head and the length of the slot are those from before the decode; states are not kept."""
+
+    head_before: int
+    head: int
+    n: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SeqRmRefused(Event):
     """`seq_rm` returned False and changed nothing.
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Memory
+from kvmodel.caches.base import Sequences
 from kvmodel.context import DecodeResult
 from kvmodel.errors import CacheAbort, KVModelError
 from kvmodel.events import (
@@ -50,7 +50,7 @@ class Player:
         self.op = -1
         self.ubatch: UBatch | None = None
         self.context = make_context(scenario, self.receive)
-        self.cache: Memory = self.context.cache
+        self.cache: Sequences = self.context.cache
         start = {part.name: snapshot(part) for part in self.cache.parts}
         self.timeline = Timeline(scenario, start)
         self.n_bytes = 0

@@ -147,8 +147,9 @@ def difference(before: Arrays, now: Arrays) -> Delta:
 
 
 def spans_of(part: Part) -> NDArray[np.int32]:
-    """Smallest and largest position of every sequence of a live cache, int32 [64, 2], read-only."""
+    """Smallest and largest position of every sequence of a live cache, int32 [64, 2]; -1 for none in every cache."""
     spans = np.array([(part.seq_pos_min(s), part.seq_pos_max(s)) for s in range(MAX_SEQ)], np.int32)
+    spans[spans[:, 0] < 0] = -1
     spans.flags.writeable = False
     return spans
 

@@ -107,7 +107,7 @@ class Part(Protocol):
         ...
 
     def seq_pos_max(self, seq: int) -> int:
-        """Largest position of `seq`, -1 if none."""
+        """Largest position of `seq`, -1 if none; the older caches say 0 for none."""
         ...
 
     @property
@@ -121,8 +121,8 @@ class Part(Protocol):
         ...
 
 
-class Memory(Protocol):
-    """What every cache of either generation can do (`llama_memory_i`). Calls marked "mutates" change cells or head."""
+class Sequences(Protocol):
+    """What the caches of every generation do with sequences. Calls marked "mutates" change cells or head."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -134,7 +134,7 @@ class Memory(Protocol):
         ...
 
     def seq_pos_max(self, seq: int) -> int:
-        """Largest position of `seq`, -1 if none."""
+        """Largest position of `seq`, -1 if none; the older caches say 0 for none."""
         ...
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:
@@ -167,8 +167,8 @@ class Memory(Protocol):
         ...
 
 
-class Cache(Memory, Protocol):
-    """A cache of mid-2025: a batch finds slots for all of its ubatches before any is stored."""
+class Cache(Sequences, Protocol):
+    """What the caches of mid-2025 can do besides (`llama_memory_i`): batches and updates, prepared first."""
 
     def init_batch(self, batch: Batch, n_ubatch: int) -> PreparedBatch:
         """Split a completed batch and find slots for all of it. Mutates only by upstream's quirks."""

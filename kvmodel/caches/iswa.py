@@ -159,8 +159,8 @@ class IswaCache:
 
     def seq_rm(self, seq: int, p0: int, p1: int) -> bool:
         """Remove a sequence from a range in both halves. Mutates."""
-        done = [part.seq_rm(seq, p0, p1) for part in self.parts]
-        return all(done)
+        removed = [part.seq_rm(seq, p0, p1) for part in self.parts]
+        return all(removed)
 
     def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
         """Share cells between two sequences in both halves. Mutates."""

@@ -26,6 +26,7 @@ from kvmodel.events import (
 )
 from kvmodel.slots import SlotSearch, Start, search_run
 from kvmodel.types import CacheParams, get_padding, pad
+from kvmodel.words import count
 
 MIN_VIEW = 128
 """Cells in view from which on fragmentation counts."""
@@ -144,7 +145,7 @@ class LegacyCache(LegacyEdits):
         stale = self.cells.put(search.cell, ubatch.pos, ubatch.seq_set, ubatch.token)
         self.used += len(ubatch)
         if stale:
-            detail = f"{stale} of the new cells inherit the delta that a former token left in them"
+            detail = f"{count(stale, 'new cell')} inherited the delta that a former token had left behind"
             self.emit(QuirkSeen(quirk="stale-delta", detail=detail, cache=self.name))
         if in_decode:
             self.n = self.n_needed

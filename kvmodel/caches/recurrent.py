@@ -17,7 +17,7 @@ from kvmodel.caches.recurrent_slots import RecurrentSlots
 from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.errors import CacheAbort
 from kvmodel.events import Emit, NothingToDo, silent
-from kvmodel.events_recurrent import SourcesTaken, StatesStored
+from kvmodel.events_recurrent import SlotTakenBack, SourcesTaken, StatesStored
 
 
 class RecurrentCache(RecurrentEdits, RecurrentSlots):
@@ -135,10 +135,17 @@ class RecurrentCache(RecurrentEdits, RecurrentSlots):
         )
 
     def restore(self, before: Placed, slots: list[tuple[int, int]]) -> None:
-        """Roll a failed decode back: head and n; states cannot be, so every sequence is removed. Mutates."""
-        self.head, self.n = before.head, before.n_kv
-        if slots:
-            self.seq_rm(-1, -1, -1)
+        """Roll a failed decode back: head and n; states cannot be, so every sequence is removed. Mutates.
+
+        Args:
+            before: head and n before the decode.
+            slots: the slots it filled; without any there is nothing to roll back.
+        """
+        if not slots:
+            return
+        head_before, self.head, self.n = self.head, before.head, before.n_kv
+        self.emit(SlotTakenBack(head_before=head_before, head=self.head, n=self.n, cache=self.name))
+        self.seq_rm(-1, -1, -1)
 
     def defrag(self) -> None:
         """Ignored: states have no holes between them that would cost anything."""

@@ -117,8 +117,11 @@ def _(event: Retried) -> str:
 
 @sentence.register
 def _(event: ComputeFailed) -> str:
+    failed = f"Computing ubatch {event.ubatch} failed with return code {event.ret}"
+    if not event.removed:
+        return f"{failed}; what follows is the roll-back of the whole decode."
     removed = joined([f"sequence {seq} from position {start} on" for seq, start in event.removed])
-    return f"Computing ubatch {event.ubatch} failed with return code {event.ret}; removed: {removed}."
+    return f"{failed}; removed: {removed}."
 
 
 @sentence.register

@@ -7,6 +7,7 @@ from kvmodel.events_recurrent import (
     SeqRmRefused,
     SlotFilled,
     SlotRefused,
+    SlotTakenBack,
     SourcesTaken,
     StateBegun,
     StateCopied,
@@ -109,15 +110,23 @@ def _(event: StatesStored) -> str:
 
 
 @sentence.register
+def _(event: SlotTakenBack) -> str:
+    return (
+        f"The roll-back: {head_words(event.head_before, event.head)}, the slot is {count(event.n, 'cell')} long as"
+        " before; states cannot be taken back, so every sequence is removed."
+    )
+
+
+@sentence.register
 def _(event: SeqRmRefused) -> str:
-    where = positions(event.p0, event.p1)
+    who = "every sequence" if event.seq < 0 else f"sequence {event.seq}"
     why = {
-        "partial": f"the state of sequence {event.seq} is at position {event.pos} and cannot forget a part of what it"
-        " took in",
-        "unknown": f"this cache has no place for sequence {event.seq}",
-        "all": "of all sequences only all positions can be removed",
+        "partial": f"its state is at position {event.pos} and cannot forget a part of what it took in",
+        "unknown": "this cache has no place for it",
+        "all": "only all positions of all sequences can be removed at once",
     }
-    return f"{upper_first(where)} cannot be removed: {why[event.why]}; nothing changed."
+    where = positions(event.p0, event.p1)
+    return f"Removing {where} of {who} was refused: {why[event.why]}; nothing changed."
 
 
 @sentence.register

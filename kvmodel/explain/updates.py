@@ -2,12 +2,16 @@
 
 import numpy as np
 
-from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, NoUpdate, ShiftApplied
+from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, DefragRequested, NoUpdate, ShiftApplied
 from kvmodel.explain.sentence import head_words, sentence
 from kvmodel.words import cells, count, ranges
 
-DECIDED = {"asked": "it was asked for", "small": "fewer than 2,048 leading cells never ask for it"}
-"""Why an update defragments or does not, where the threshold plays no part."""
+DECIDED = {
+    "asked": "it was asked for",
+    "small": "fewer than 2,048 leading cells never ask for it",
+    "few": "fewer than 128 cells in view never ask for it",
+}
+"""Why a defrag is due or not, where the threshold plays no part."""
 
 
 @sentence.register
@@ -15,6 +19,11 @@ def _(event: DefragDecided) -> str:
     versus = "above" if event.do_defrag else "not above"
     by_threshold = f"fragmentation {event.fragmentation:.3f} is {versus} the threshold {event.thold:g}"
     return f"{'A defrag is due' if event.do_defrag else 'No defrag'}: {DECIDED.get(event.why, by_threshold)}."
+
+
+@sentence.register
+def _(_event: DefragRequested) -> str:
+    return "A defrag will be part of the next update."
 
 
 @sentence.register
@@ -46,7 +55,7 @@ def _(event: ShiftApplied) -> str:
 def _(event: DefragApplied) -> str:
     moved = count(len(event.plan.src), "cell")
     where = f"{'cell' if len(event.plan.dst) == 1 else 'cells'} {ranges(np.sort(event.plan.dst))}"
-    return f"The defrag moved {moved} to {where}; {head_words(event.head_before, 0)}."
+    return f"The defrag moved {moved} to {where}; {head_words(event.head_before, event.head)}."
 
 
 @sentence.register

@@ -105,14 +105,14 @@ def read_state(cache: HasParts, data: Data, seq: int = -1) -> int:
 
 
 def _restore(reader: Reader, places: Places, seq: int) -> None:
-    cache, begin = places.cache, reader.offset
+    cache, layout, begin = places.cache, places.cache.layout, reader.offset
     try:
         count = reader.number(U32, "cell_count")
         if seq < 0:
             _read_all(reader, places, count)
         else:
             _read_sequence(reader, places, count, seq)
-        read_rows(reader, cache.layout, cache.tensors, cache.head, count)
+        read_rows(reader, layout, cache.tensors, cache.head, count)
     except StateError as refusal:
         _clean_up(places, refusal, seq)
         raise
@@ -139,10 +139,9 @@ def _read_sequence(reader: Reader, places: Places, count: int, seq: int) -> None
     if not count:
         detail = "upstream looks at the first cell of the slot and ends its process"
         raise CacheAbort(f"the stream restores sequence {seq} from 0 cells: {detail}", quirk="state-empty-seq")
-    refused = places.put_sequence(pos, seq)
-    if refused:
-        allowed = "as many usable cells in a row as there are"
-        raise StateError("no_slot", at, "cell_count", allowed, f"{count:,}, {refused}", consumed=reader.offset)
+    allowed = places.put_sequence(pos, seq)
+    if allowed:
+        raise StateError("no_slot", at, "cell_count", allowed, f"{count:,}", consumed=reader.offset)
     if not places.holds(pos, seq):
         raise CacheAbort(f"storing sequence {seq} removed part of it at once; upstream asserts that it is all there")
 

@@ -10,7 +10,7 @@ from kvmodel.caches.legacy import LegacyCache
 from kvmodel.caches.recurrent import RecurrentCache
 from kvmodel.cells import seq_bit
 from kvmodel.errors import CacheAbort
-from kvmodel.formats.state_places import Index, Places, Seqs, no_tokens, ubatch_of, why_not
+from kvmodel.formats.state_places import Index, Places, Seqs, no_tokens, room, ubatch_of
 from kvmodel.formats.state_table import CellTable
 from kvmodel.limits import INT32_MAX
 
@@ -45,7 +45,7 @@ class LegacyPlaces(OlderPlaces):
 
     def put_sequence(self, pos: NDArray[np.int32], seq: int) -> str:
         """Seek and fill as a decode does; a failed search moves head."""
-        return why_not(self.cache.find_slot(ubatch_of(pos, seq)))
+        return room(self.cache.find_slot(ubatch_of(pos, seq)))
 
 
 class RecurrentPlaces(OlderPlaces):
@@ -79,7 +79,7 @@ class RecurrentPlaces(OlderPlaces):
     def put_sequence(self, pos: NDArray[np.int32], seq: int) -> str:
         """Give the sequence a cell as a decode does; its state is kept."""
         if not self.cache.find_slot(ubatch_of(pos, seq)).found:
-            return f"but ids of this cache go up to {self.cache.size - 1}"
+            return f"a sequence id below {self.cache.size}, the cells of the cache"
         self._keep_states(len(pos))
         return ""
 

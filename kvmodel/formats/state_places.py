@@ -111,7 +111,7 @@ class Places(ABC):
         """Seek a slot for a sequence and fill it; head is its first cell then. Mutates.
 
         Returns:
-            why there is none, in words; nothing if there is one.
+            what would have fitted, in words, if there is none; nothing if there is one.
         """
 
     def holds(self, pos: NDArray[np.int32], seq: int) -> bool:
@@ -135,10 +135,10 @@ def no_tokens(n: int) -> NDArray[np.int32]:
     return np.full(n, -1, np.int32)
 
 
-def why_not(search: SlotSearch) -> str:
-    """Why a search found no slot; nothing if it did."""
+def room(search: SlotSearch) -> str:
+    """How much would have fitted where a search found no slot; nothing if it did."""
     if search.found:
         return ""
     if search.too_many:
-        return f"more than the {search.n_cells:,} cells of the cache"
-    return f"too many: the longest run is {search.longest:,}"
+        return f"at most {search.n_cells:,}, the cells of the cache"
+    return f"at most {search.longest:,}, the longest run of usable cells"

@@ -17,7 +17,7 @@ from kvmodel.limits import MAX_SEQ
 
 Int64 = NDArray[np.int64]
 
-WINDOW = 1 << 18
+WINDOW = 1 << 16
 """Words looked at in one go, so that what is made beside the stream stays small."""
 
 
@@ -84,19 +84,27 @@ class _TableReader:
             else:
                 self._records(window)
         table = self.table
-        if self.owed or self.n < self.count:
-            self.reader.take(4 * len(self.words), "cells")
-            table.pos, table.seqs = table.pos[: self.n], table.seqs[: self.n]
-            table.end = self.reader.eof(self._field(), 4)
-        else:
-            self.reader.take(4 * self.at, "cells")
+        if self.owed:
+            return self._ended(f"seq_id of cell {self.n - 1}")
+        if self.n < self.count:
+            lone = self.words[self.at :]
+            self._check_pos(lone, self.at)
+            return self._ended(f"{'n_seq_id' if len(lone) else 'pos'} of cell {self.n}")
+        self.reader.take(4 * self.at, "cells")
         return table
 
-    def _field(self) -> str:
-        """The field that the end of the words falls on."""
-        if self.owed:
-            return f"seq_id of cell {self.n - 1}"
-        return f"{'n_seq_id' if self.at < len(self.words) else 'pos'} of cell {self.n}"
+    def _ended(self, field_name: str) -> CellTable:
+        """What was read when the words ended in a field."""
+        self.reader.take(4 * len(self.words), "cells")
+        table = self.table
+        table.pos, table.seqs = table.pos[: self.n], table.seqs[: self.n]
+        table.end = self.reader.eof(field_name, 4)
+        return table
+
+    def _check_pos(self, pos: NDArray[np.int32], place: int) -> None:
+        """Refuse a position of the next cell, which stands at word `place`."""
+        if len(pos) and pos[0] < self.rules.lowest_pos:
+            raise bad_pos(self.base + 4 * place, self.n, int(pos[0]), self.rules.lowest_pos)
 
     def _ids(self, ids: NDArray[np.int32]) -> None:
         """Read further ids of the newest cell."""
@@ -109,18 +117,16 @@ class _TableReader:
         starts = _record_starts(window, self.count - self.n)
         n_ids = window[starts + 1].view(np.uint32).astype(np.int64)
         here = np.minimum(n_ids, len(window) - 2 - starts)
-        cells = np.arange(self.n, self.n + len(starts))
         pos = window[starts]
-        low = first_true(pos < self.rules.lowest_pos)
-        whole = slice(0, low)
-        within = np.arange(here[whole].sum()) - np.repeat(np.cumsum(here[whole]) - here[whole], here[whole])
-        places = np.repeat(starts[whole] + 2, here[whole]) + within
-        self._own(np.repeat(cells[whole], here[whole]), window[places], places + self.at)
-        if low < len(pos):
-            at = self.base + 4 * (self.at + int(starts[low]))
-            raise bad_pos(at, int(cells[low]), int(pos[low]), self.rules.lowest_pos)
-        self.table.pos[cells] = pos
-        self.n += len(starts)
+        good = first_true(pos < self.rules.lowest_pos)
+        cells, counts = np.arange(self.n, self.n + good), here[:good]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.repeat(starts[:good] + 2, counts) + within
+        self._own(np.repeat(cells, counts), window[places], places + self.at)
+        self.table.pos[cells] = pos[:good]
+        self.n += good
+        if good < len(pos):
+            self._check_pos(pos[good:], self.at + int(starts[good]))
         self.at += int(starts[-1] + 2 + here[-1])
         self.owed = int(n_ids[-1] - here[-1])
 

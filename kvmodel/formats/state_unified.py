@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kvmodel.caches.unified import UnifiedCache
 from kvmodel.cells import EMPTY, seq_bit
 from kvmodel.events import QuirkSeen, SlotSearched
-from kvmodel.formats.state_places import Index, Places, Seqs, no_tokens, ubatch_of, why_not
+from kvmodel.formats.state_places import Index, Places, Seqs, no_tokens, room, ubatch_of
 from kvmodel.formats.state_table import CellTable
 from kvmodel.limits import MAX_SEQ
 
@@ -54,7 +54,7 @@ class UnifiedPlaces(Places):
         if search.found:
             self.cache.apply_ubatch(search.cell, ubatch_of(pos, seq))
             self.cache.head = search.cell
-        return why_not(search)
+        return room(search)
 
     def _quirk(self, quirk: str, detail: str) -> None:
         self.cache.emit(QuirkSeen(quirk=quirk, detail=detail, cache=self.cache.name))

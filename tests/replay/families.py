@@ -2,9 +2,9 @@
 
 from tests.replay.driver import BadRecord, Driver, Json
 from tests.replay.iswa import IswaDriver
-from tests.replay.state import StateDriver
 from tests.replay.legacy import LegacyDriver
 from tests.replay.recurrent import RecurrentDriver
+from tests.replay.state import StateDriver
 from tests.replay.unified import UnifiedDriver
 
 FAMILIES = ("unified", "iswa", "state", "legacy", "recurrent")

@@ -234,21 +234,21 @@ class LegacyDriver(Driver):
         self.cache.seq_div(op["seq"], op["p0"], op["p1"], op["d"])
         return {}
 
-    def do_clear(self, op: Json) -> Json:
+    def do_clear(self, _op: Json) -> Json:
         self.cache.clear()
         return {}
 
     def do_seq_pos_max(self, op: Json) -> Json:
         return {"ret": self.cache.seq_pos_max(op["seq"])}
 
-    def do_cell_max(self, op: Json) -> Json:
+    def do_cell_max(self, _op: Json) -> Json:
         return {"ret": self.cache.cell_max}
 
-    def do_defrag(self, op: Json) -> Json:
+    def do_defrag(self, _op: Json) -> Json:
         self.context.defrag()
         return {}
 
-    def do_k_shift(self, op: Json) -> Json:
+    def do_k_shift(self, _op: Json) -> Json:
         return {"k_shift": value_runs(self.cache.cells.delta)}
 
     def do_decode(self, op: Json) -> Json:
@@ -274,7 +274,7 @@ class LegacyDriver(Driver):
             found.pop("n")
         return found
 
-    def do_update(self, op: Json) -> Json:
+    def do_update(self, _op: Json) -> Json:
         self.context.update()
         return self.taken_update()
 

@@ -1,0 +1,343 @@
+"""Decode calls around the older caches: one ubatch at a time, updates on the way, return codes, roll-back, defrag."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kvmodel.batch import Batch
+from kvmodel.caches.legacy import LegacyCache
+from kvmodel.context import ContextParams, DecodeResult
+from kvmodel.context_legacy import MAX_NODES, LegacyContext
+from kvmodel.errors import CacheAbort, ParamError
+from kvmodel.events import (
+    BatchRefused,
+    BatchSplit,
+    ComputeFailed,
+    Decoded,
+    DefragApplied,
+    DefragDecided,
+    DefragPlanned,
+    DefragRequested,
+    Event,
+    NoUpdate,
+    QuirkSeen,
+    SeqRemoved,
+    ShiftApplied,
+    SlotSearched,
+    UBatchStored,
+)
+from kvmodel.types import CacheParams
+
+INT32_MAX = 2**31 - 1
+
+
+class Bench:
+    """A cache in its context, and what both tell."""
+
+    def __init__(self, kv_size: int = 32, *, context: dict[str, Any] | None = None, **cache: Any) -> None:
+        self.events: list[Event] = []
+        params = CacheParams(kv_size, **{"n_seq_max": 4, "n_pad": 1} | cache)
+        self.cache = LegacyCache(params, self.events.append)
+        settings = ContextParams(**{"n_max_nodes": MAX_NODES} | (context or {}))
+        self.context = LegacyContext(self.cache, settings, self.events.append)
+
+    def decode(self, *runs: tuple[int, int, tuple[int, ...]], auto_pos: bool = False, **more: Any) -> DecodeResult:
+        self.events.clear()
+        return self.context.decode(Batch.from_runs(runs, auto_pos=auto_pos), **more)
+
+    def update(self, **more: Any) -> bool:
+        self.events.clear()
+        return self.context.update(**more)
+
+    def kinds(self) -> list[type[Event]]:
+        return [type(event) for event in self.events]
+
+    def quirks(self) -> list[str]:
+        return [event.quirk for event in self.events if isinstance(event, QuirkSeen)]
+
+    def pos(self, n: int) -> list[int]:
+        return self.cache.arrays["pos"][:n].tolist()
+
+
+def test_each_ubatch_is_stored_before_the_next_one_is_sought() -> None:
+    bench = Bench(64, context={"n_ubatch": 8})
+    result = bench.decode((0, 12, (0,)))
+    assert (result.ret, [len(ubatch) for ubatch in result.ubatches]) == (0, [8, 4])
+    assert [(placed["kv"].head, placed["kv"].n_kv) for placed in result.placed] == [(0, 32), (8, 32)]
+    assert bench.kinds() == [BatchSplit, SlotSearched, UBatchStored, SlotSearched, UBatchStored, Decoded]
+    assert (bench.cache.head, bench.cache.n) == (12, 32)
+
+
+def test_the_view_grows_with_the_cells() -> None:
+    bench = Bench(64, context={"n_ubatch": 32})
+    result = bench.decode((0, 33, (0,)))
+    assert [placed["kv"].n_kv for placed in result.placed] == [32, 64]
+
+
+def test_no_position_is_checked() -> None:
+    bench = Bench()
+    assert bench.decode((7, 2, (0,))).ret == 0
+    assert bench.decode((3, 2, (0,)), (90, 1, (0,))).ret == 0
+    assert bench.pos(6) == [7, 8, 3, 4, 90, -1]
+
+
+def test_missing_positions_go_on_after_the_largest_one_of_any_sequence() -> None:
+    bench = Bench()
+    bench.decode((0, 3, (0,)), (10, 1, (1,)))
+    assert bench.decode((0, 2, (0,)), (0, 1, (1,)), auto_pos=True).ubatches[0].pos.tolist() == [11, 12, 13]
+
+
+def test_missing_positions_must_fit() -> None:
+    bench = Bench()
+    bench.decode((INT32_MAX - 1, 1, (0,)))
+    assert bench.decode((0, 1, (0,)), auto_pos=True).ubatches[0].pos.tolist() == [INT32_MAX]
+    with pytest.raises(CacheAbort, match="the batch would continue to position 2147483648; allowed: up to 2147483647"):
+        bench.decode((0, 1, (0,)), auto_pos=True)
+
+
+def test_a_decode_may_start_early() -> None:
+    """15 of 20 cells were filled; with 2 left in use, head 15 is more than 2 + 2 x 6."""
+    bench = Bench(20)
+    bench.decode((0, 15, (0,)))
+    bench.cache.seq_rm(0, 2, -1)
+    bench.cache.head = 15
+    assert bench.decode((2, 6, (0,))).placed[0]["kv"].head == 2
+    bench.cache.seq_rm(0, 2, -1)
+    bench.cache.head = 14
+    assert bench.decode((2, 6, (0,))).placed[0]["kv"].head == 14
+
+
+def test_pending_work_comes_first() -> None:
+    bench = Bench()
+    bench.decode((0, 6, (0,)))
+    bench.cache.seq_add(0, 2, -1, -2)
+    bench.cache.seq_rm(0, 0, 1)
+    bench.context.defrag()
+    assert bench.pos(7) == [-1, 1, -1, 1, 2, 3, -1]
+    assert bench.decode((4, 1, (0,))).ret == 0
+    assert bench.kinds() == [
+        BatchSplit,
+        ShiftApplied,
+        DefragPlanned,
+        DefragApplied,
+        SlotSearched,
+        UBatchStored,
+        Decoded,
+    ]
+    assert bench.pos(7) == [3, 1, 2, 1, 4, -1, -1]
+    assert not bench.cache.has_shift
+    assert not bench.cache.do_defrag
+
+
+def test_pending_work_can_be_left_pending() -> None:
+    bench = Bench()
+    bench.decode((0, 4, (0,)))
+    bench.cache.seq_add(0, 0, -1, 5)
+    bench.cache.seq_rm(0, 7, -1)
+    bench.decode((0, 1, (1,)), auto_update=False)
+    assert (bench.cache.arrays["delta"][:5].tolist(), bench.cache.has_shift) == ([5, 5, 5, 5, 0], True)
+    assert bench.quirks() == ["stale-delta"]
+
+
+def test_a_later_ubatch_without_slot_leaves_the_earlier_ones() -> None:
+    """Cells 0-5 fill; the next search wraps at cell 6 and at cell 3, and gives up at cell 0: head stays behind it."""
+    bench = Bench(8, context={"n_ubatch": 6})
+    result = bench.decode((0, 12, (0,)))
+    assert (result.ret, len(result.ubatches), len(result.placed)) == (1, 1, 1)
+    assert (bench.pos(8), bench.cache.used, bench.cache.head) == ([0, 1, 2, 3, 4, 5, -1, -1], 6, 1)
+    assert bench.quirks() == ["partial-decode"]
+    quirk = next(event for event in bench.events if isinstance(event, QuirkSeen))
+    assert quirk.detail == "the ubatch without a slot leaves 1 ubatch before it in the cache"
+    assert bench.events[-1].ret == 1
+
+
+def test_a_first_ubatch_without_slot_leaves_nothing_but_head() -> None:
+    """The search stops at cells 1, 2, 3 and 4, wraps at cell 5 and stops at cell 1 again."""
+    bench = Bench(8)
+    bench.decode((0, 5, (0,)))
+    bench.cache.seq_rm(0, 0, 1)
+    assert (bench.decode((5, 4, (0,))).ret, bench.cache.head) == (1, 2)
+    assert bench.quirks() == []
+
+
+def test_a_failed_computation_takes_cells_for_positions() -> None:
+    """Sequence 1 sits at positions 4-7 in cells 0-3; the two ubatches of sequence 0 fill cells 4-7 and fail there."""
+    bench = Bench(8, context={"n_ubatch": 2})
+    bench.decode((4, 4, (1,)), n_ubatch=4)
+    result = bench.decode((0, 4, (0,)), fail_at=1)
+    assert (result.ret, len(result.ubatches)) == (-3, 2)
+    assert bench.kinds()[-6:] == [UBatchStored, ComputeFailed, SeqRemoved, SeqRemoved, QuirkSeen, Decoded]
+    assert (bench.pos(8), bench.cache.used) == ([-1] * 4 + [0, 1, 2, 3], 4)
+    assert (bench.cache.head, bench.cache.n) == (0, 8)
+    assert bench.quirks() == ["restore-by-index"]
+
+
+def test_a_failed_computation_rolls_head_and_view_back() -> None:
+    bench = Bench(64)
+    bench.decode((0, 30, (0,)))
+    assert bench.decode((30, 4, (0,)), fail_at=0).ret == -3
+    assert (bench.cache.head, bench.cache.n, bench.cache.used, bench.quirks()) == (30, 32, 30, [])
+
+
+@pytest.mark.parametrize(("fail_with", "ret"), [("aborted", 2), ("alloc_failed", -2), ("failed", -3)])
+def test_a_failure_has_the_return_code_of_its_kind(fail_with: str, ret: int) -> None:
+    bench = Bench()
+    assert bench.decode((0, 2, (0,)), fail_at=0, fail_with=fail_with).ret == ret
+    assert bench.events[-1].ret == ret
+
+
+def test_a_failure_at_a_ubatch_that_is_not_reached_does_not_happen() -> None:
+    assert Bench().decode((0, 2, (0,)), fail_at=1).ret == 0
+
+
+def test_an_empty_batch_is_refused() -> None:
+    bench = Bench()
+    result = bench.decode()
+    assert (result.ret, result.message) == (-1, "the batch has no tokens; at least 1 is needed")
+    assert bench.kinds() == [BatchRefused, Decoded]
+
+
+@pytest.mark.parametrize(
+    ("context", "n", "message"),
+    [
+        ({"n_batch": 4}, 5, "the batch has 5 tokens; allowed: n_batch = 4 at most"),
+        ({"n_ubatch": 4, "causal_attn": False}, 5, "allowed without causal attention: n_ubatch = 4 at most"),
+    ],
+)
+def test_a_batch_that_is_too_large_ends_the_process(context: dict[str, Any], n: int, message: str) -> None:
+    bench = Bench(context=context)
+    assert bench.decode((0, 4, (0,))).ret == 0
+    with pytest.raises(CacheAbort, match=message):
+        bench.decode((4, n, (0,)))
+    assert bench.cache.used == 4
+
+
+def test_a_split_by_sequences_needs_sequences() -> None:
+    bench = Bench()
+    assert bench.decode((0, 1, ())).ret == 0
+    for split in ("equal", "seq"):
+        with pytest.raises(CacheAbort, match="token 2 has no sequence id"):
+            bench.decode((0, 2, (0,)), (0, 1, ()), split=split)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"split": "best"}, "split is 'best'; allowed: simple, equal, seq"),
+        ({"fail_with": "x"}, "fail_with is 'x'; allowed: aborted, alloc_failed, failed"),
+        ({"n_ubatch": 0}, "n_ubatch is 0; allowed: a whole number from 1 to 65536"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParamError, match=message):
+        Bench().decode((0, 1, (0,)), **arguments)
+
+
+def test_a_split_can_be_chosen() -> None:
+    bench = Bench()
+    result = bench.decode((0, 3, (0,)), (0, 2, (1,)), split="equal")
+    assert [ubatch.runs for ubatch in result.ubatches] == [[(0, 2, (1,)), (0, 2, (0,))], [(2, 1, (0,))]]
+    assert bench.events[0].how == "equal"
+
+
+def test_an_update_applies_the_shift_then_the_defrag() -> None:
+    bench = Bench()
+    bench.decode((0, 4, (0,)))
+    bench.cache.seq_rm(0, 0, 2)
+    bench.cache.seq_add(0, 2, -1, -2)
+    assert bench.update(optimize=True)
+    assert bench.kinds() == [DefragRequested, ShiftApplied, DefragPlanned, DefragApplied]
+    assert (bench.pos(4), bench.cache.arrays["delta"][:4].tolist()) == ([0, 1, -1, -1], [0, 0, 0, 0])
+    assert not bench.update()
+    assert bench.kinds() == [NoUpdate]
+
+
+def test_a_budget_can_be_given() -> None:
+    """With 1 layer 8 nodes leave 1 move, the context's 14 leave 2."""
+    bench = Bench(context={"n_max_nodes": 14})
+    bench.decode((0, 8, (0,)))
+    for pos in (0, 2, 4):
+        bench.cache.seq_rm(0, pos, pos + 1)
+    bench.update(optimize=True, n_max_nodes=8)
+    assert bench.pos(8) == [7, 1, -1, 3, -1, 5, 6, -1]
+    bench.update(optimize=True)
+    assert bench.pos(8) == [7, 1, 6, 3, 5, -1, -1, -1]
+
+
+def test_a_cache_without_shift_ends_the_process_at_the_update() -> None:
+    bench = Bench(arch="deepseek2")
+    bench.decode((0, 4, (0,)))
+    bench.cache.seq_add(0, 0, -1, 1)
+    with pytest.raises(CacheAbort, match="a shift is pending, but this cache does not support it"):
+        bench.decode((5, 1, (0,)))
+
+
+def thinned(thold: float) -> Bench:
+    """160 tokens, of which 40 stay, so 3/4 of the 160 cells in view are unused."""
+    bench = Bench(256, context={"defrag_thold": thold})
+    bench.decode((0, 160, (0,)))
+    bench.cache.seq_rm(0, 0, 119)
+    bench.cache.head = 160
+    return bench
+
+
+def test_a_decode_asks_for_a_defrag_above_the_threshold() -> None:
+    """41 of the 160 cells stay; the next token starts early, at cell 0, and makes them 42."""
+    bench = thinned(0.7)
+    bench.decode((160, 1, (0,)))
+    decided = bench.events[-3]
+    assert isinstance(decided, DefragDecided)
+    assert decided.fragmentation == float(np.float32(1) - np.float32(42) / np.float32(160))
+    assert (decided.do_defrag, decided.why, decided.thold) == (True, "threshold", 0.7)
+    assert bench.kinds()[-2:] == [DefragRequested, Decoded]
+    assert bench.cache.do_defrag
+    bench.decode((161, 1, (0,)))
+    assert bench.kinds()[1:3] == [DefragPlanned, DefragApplied]
+    assert bench.cache.cell_max == 43
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "why"), [(96, 96, "few"), (128, 128, "below"), (256, 96, "few"), (256, 97, "below")]
+)
+def test_a_short_view_never_asks(size: int, n: int, why: str) -> None:
+    bench = Bench(size, context={"defrag_thold": 0.5})
+    bench.decode((0, n, (0,)))
+    [decided] = [event for event in bench.events if isinstance(event, DefragDecided)]
+    assert (decided.do_defrag, decided.why) == (False, why)
+    assert not bench.cache.do_defrag
+
+
+@pytest.mark.parametrize("context", [{"defrag_thold": -0.5}, {"defrag_thold": 0.1, "causal_attn": False}])
+def test_without_threshold_or_causal_attention_nothing_is_decided(context: dict[str, Any]) -> None:
+    bench = Bench(context=context)
+    bench.decode((0, 2, (0,)))
+    assert DefragDecided not in bench.kinds()
+
+
+def test_an_update_can_look_at_the_fragmentation() -> None:
+    bench = thinned(-1.0)
+    bench.decode((160, 1, (0,)))
+    assert not bench.update(thold=0.9)
+    assert bench.kinds() == [DefragDecided, NoUpdate]
+    assert bench.update(thold=0.7)
+    assert bench.kinds() == [DefragDecided, DefragRequested, DefragPlanned, DefragApplied]
+
+
+def test_a_program_cannot_reach_the_calls_that_change_nothing() -> None:
+    bench = Bench()
+    bench.decode((0, 4, (0,)))
+    bench.events.clear()
+    bench.context.seq_cp(0, 0, -1, -1)
+    bench.context.seq_add(0, -1, -1, 0)
+    bench.context.seq_div(0, -1, -1, 1)
+    assert (bench.kinds(), bench.cache.head, bench.cache.has_shift) == ([], 4, False)
+    bench.context.seq_cp(0, 1, -1, -1)
+    bench.context.seq_add(1, 0, 2, 4)
+    bench.context.seq_div(0, 3, 4, 3)
+    assert (bench.pos(4), bench.cache.has_shift, bench.cache.seq_pos_max(1)) == ([4, 5, 2, 1], True, 5)
+
+
+def test_defaults_are_those_of_the_generation() -> None:
+    cache = LegacyCache(CacheParams(32))
+    assert LegacyContext(cache).params.n_max_nodes == 8192
