@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -31,12 +32,20 @@ def unpacked(node: Any) -> Any:
 
 
 def traces(figure: Any) -> dict[str, dict[str, Any]]:
-    """The traces by name; legend entries are traces too."""
+    """The traces by name."""
     return {trace["name"]: trace for trace in spec(figure)["data"] if "name" in trace}
 
 
 def legend(figure: Any) -> list[str]:
-    return [trace["name"] for trace in spec(figure)["data"] if trace.get("showlegend")]
+    """The words of the legend, without their marks."""
+    texts = [words["text"] for words in spec(figure)["layout"]["annotations"] if words.get("name") == "legend"]
+    marks = re.compile(r'<span style="color:#\w{6}">.*?</span> ')
+    return [entry.strip() for text in texts for entry in re.split(marks, text.replace("<br>", " "))[1:]]
+
+
+def notes(figure: Any) -> list[dict[str, Any]]:
+    """The words in the plot, the legend left out."""
+    return [words for words in spec(figure)["layout"]["annotations"] if words.get("name") != "legend"]
 
 
 def colours_of(trace: dict[str, Any]) -> np.ndarray:

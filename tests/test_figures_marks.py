@@ -13,10 +13,10 @@ from tests.figures import (
     boxes,
     decode,
     legend,
+    notes,
     played,
     shapes,
     shared_prefix,
-    spec,
 )
 
 
@@ -64,7 +64,7 @@ def test_head_and_n_kv_are_marked_at_their_cells(n: int) -> None:
     row, column = divmod(64, columns)
     end = f"M-0.5,{row + 0.5}H{column - 0.5}" if column else f"M-0.5,{row - 0.5}H{columns - 0.5}"
     assert line["path"].startswith(end)
-    words = [annotation["text"] for annotation in spec(figure)["layout"]["annotations"]]
+    words = [note["text"] for note in notes(figure)]
     assert words == ["<b>head 37</b>", "n_kv 64"]
 
 
@@ -81,6 +81,6 @@ def test_marks_know_both_ends() -> None:
 def test_words_beside_the_map_do_not_overlap() -> None:
     for n_tokens in range(1, 64):
         part = after(played([decode(n_tokens, 0)], n_pad=1))
-        head, n_kv = spec(cells_figure(part))["layout"]["annotations"]
+        head, n_kv = notes(cells_figure(part))
         pixels = [note["y"] * 56 - note["yshift"] for note in (head, n_kv)]
         assert abs(pixels[0] - pixels[1]) >= 14, n_tokens

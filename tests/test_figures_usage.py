@@ -6,7 +6,7 @@ import pytest
 from kvmodel.figures import usage_figure, usage_table
 from kvmodel.figures.palette import theme
 from kvmodel.timeline import Timeline
-from tests.figures import decode, legend, played, spec, traces
+from tests.figures import decode, legend, notes, played, spec, traces
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,11 @@ def test_bytes_are_those_of_the_cells(small: Timeline) -> None:
 
 @pytest.mark.parametrize("step", [0, 2, 4])
 def test_the_current_step_is_marked(small: Timeline, step: int) -> None:
-    figure = spec(usage_figure(small, "kv", step=step))
+    drawn = usage_figure(small, "kv", step=step)
+    figure = spec(drawn)
     [line] = figure["layout"]["shapes"]
     assert (line["x0"], line["x1"]) == (step, step)
-    assert [note["text"] for note in figure["layout"]["annotations"]] == [f"<b>step {step}</b>"]
+    assert [note["text"] for note in notes(drawn)] == [f"<b>step {step}</b>"]
     dots = {
         (trace["x"][0], trace["y"][0])
         for trace in figure["data"]
@@ -63,7 +64,7 @@ def test_no_fragmentation_is_said_on_hover_only(small: Timeline) -> None:
 def test_fragmentation_has_its_strip(holes: Timeline) -> None:
     figure = usage_figure(holes, "kv", step=3)
     assert legend(figure) == ["used", "n_kv"]
-    assert [note["text"] for note in spec(figure)["layout"]["annotations"]] == ["<b>step 3</b>", "fragmentation"]
+    assert [note["text"] for note in notes(figure)] == ["<b>step 3</b>", "fragmentation"]
     share = traces(figure)["fragmentation"]["y"]
     assert share[:4].tolist() == [0, 0, 0, np.float32(1) - np.float32(2560 - 64 + 32) / np.float32(2560)]
     assert share[-1] == np.float32(1) - np.float32(2560 - 16 * 64 + 32) / np.float32(2560)

@@ -64,8 +64,8 @@ def cells_figure(
         _colours(coded, grid, page),
         hover_layer(part, grid, texts),
         *cell_text(part, coded, grid, texts, colour, room),
-        *cell_legend(part, coded, colour, page, changed=len(marked) > 0, selected=selected is not None),
     ]
+    entries = cell_legend(part, coded, colour, page, changed=len(marked) > 0, selected=selected is not None)
     shapes = [
         *marks.grid_lines(grid, page),
         marks.n_kv_mark(grid, part.n_kv, page),
@@ -75,7 +75,16 @@ def cells_figure(
     ]
     words = marks.side_words(grid, part.head, part.n_kv, page)
     height = grid.height + 2 * EDGE
-    return figure(page, traces, height=height, margin=MARGIN, shapes=shapes, annotations=words, **_axes(grid, page))
+    return figure(
+        page,
+        traces,
+        height=height,
+        margin=MARGIN,
+        entries=entries,
+        shapes=shapes,
+        annotations=words,
+        **_axes(grid, page),
+    )
 
 
 def pooled(part: PartSnapshot, grid: Grid) -> PartSnapshot:
@@ -120,7 +129,6 @@ def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
         dy=1 / high,
         name="colours",
         hoverinfo="skip",
-        showlegend=False,
         **settings,
     )
 

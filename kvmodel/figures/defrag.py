@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
 from kvmodel.defrag import DefragPlan
-from kvmodel.figures.base import axis, discrete_scale, figure, swatch
+from kvmodel.figures.base import axis, discrete_scale, figure
 from kvmodel.figures.codes import WIDTHS, by_sequence
+from kvmodel.figures.entries import swatch
 from kvmodel.figures.grid import ticks
 from kvmodel.figures.hover import CLEAR, MAX_TEXT_CELLS
 from kvmodel.figures.legend import sequence_entries
@@ -53,9 +54,11 @@ def defrag_figure(part: PartSnapshot, plan: DefragPlan, *, theme: ThemeName = "l
         traces.append(_colours(name, row_pos, row_seqs, base, page))
         if n <= MAX_TEXT_CELLS:
             traces.append(_hover(_words(row_pos, row_seqs, here, there, name), base))
-    traces += [*sequence_entries(seqs, page), swatch("empty", page.empty, page), swatch(_told(plan), page.accent, page)]
+    entries = [*sequence_entries(seqs, page), swatch("empty", page.empty, page), swatch(_told(plan), page.accent, page)]
     shapes = [*_ribbons(plan, page), *_lines(n, page)]
-    return figure(page, traces, height=HEIGHT, margin=MARGIN, width=WIDTH, shapes=shapes, **_axes(n, page))
+    return figure(
+        page, traces, height=HEIGHT, margin=MARGIN, width=WIDTH, entries=entries, shapes=shapes, **_axes(n, page)
+    )
 
 
 def _moved(values: NDArray[Any], plan: DefragPlan, empty: Any) -> NDArray[Any]:
@@ -83,7 +86,6 @@ def _colours(name: str, pos: NDArray[np.int32], seqs: NDArray[np.uint64], base: 
         dy=BAND / high,
         name=name,
         hoverinfo="skip",
-        showlegend=False,
         **discrete_scale(coded.colours),
     )
 
@@ -96,7 +98,6 @@ def _hover(words: Strings, base: float) -> go.Heatmap:
         text=words[None, :],
         colorscale=CLEAR,
         showscale=False,
-        showlegend=False,
         hovertemplate="%{text}<extra></extra>",
     )
 

@@ -39,7 +39,6 @@ def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Heatmap:
         colorscale=CLEAR,
         showscale=False,
         hovertemplate=template,
-        showlegend=False,
     )
 
 

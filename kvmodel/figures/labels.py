@@ -83,7 +83,6 @@ def cell_text(
             textfont={"size": room.font, "color": inks},
             cliponaxis=False,
             hoverinfo="skip",
-            showlegend=False,
             name="text in cells",
         )
     ]

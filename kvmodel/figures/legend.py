@@ -1,14 +1,12 @@
 """What the colours of a map of cells mean, in words."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY as NO_POS
-from kvmodel.figures.base import outline_swatch, swatch
 from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour
-from kvmodel.figures.palette import Theme, seq_colour, seq_symbol, seq_tone
+from kvmodel.figures.entries import Entry, outline, swatch
+from kvmodel.figures.palette import Theme, seq_colour, seq_symbol
 from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
 
@@ -18,7 +16,7 @@ MAX_SEQUENCES = 16
 
 def cell_legend(
     part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, *, changed: bool, selected: bool
-) -> list[Any]:
+) -> list[Entry]:
     """The entries for what occurs in the map."""
     codes = set(np.unique(coded.codes).tolist())
     if colour == "sequence":
@@ -32,25 +30,24 @@ def cell_legend(
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
     if changed and colour != "changed":
-        entries.append(outline_swatch("changed", page.ink))
+        entries.append(outline("changed", page.ink))
     if selected:
-        entries.append(outline_swatch("selected", page.accent))
+        entries.append(outline("selected", page.accent))
     return entries
 
 
-def sequence_entries(cells: NDArray[np.uint64], page: Theme) -> list[Any]:
+def sequence_entries(cells: NDArray[np.uint64], page: Theme) -> list[Entry]:
     """Every sequence by its colour and pattern, up to a number that still can be read."""
     seqs = owners_of(int(np.bitwise_or.reduce(cells, initial=np.uint64(0))))
     entries = [
-        swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq), tone=seq_tone(seq))
-        for seq in seqs[:MAX_SEQUENCES]
+        swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in seqs[:MAX_SEQUENCES]
     ]
     if len(seqs) > MAX_SEQUENCES:
-        entries.append(swatch(f"{len(seqs) - MAX_SEQUENCES} more", page.paper, page))
+        entries.append(Entry(f"{len(seqs) - MAX_SEQUENCES} more", page.muted, "…"))
     return entries
 
 
-def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme) -> list[Any]:
+def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme) -> list[Entry]:
     """What the colours that stand for no single sequence mean."""
     entries = []
     if SEVERAL in codes:
@@ -62,7 +59,7 @@ def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme
     return entries
 
 
-def change_entries(codes: set[int], page: Theme) -> list[Any]:
+def change_entries(codes: set[int], page: Theme) -> list[Entry]:
     """The kinds of change that occur."""
     named = ((CHANGED, "changed", page.accent), (FREED, "emptied", page.freed), (IN_USE, "in use", page.filled))
     return [swatch(word, fill, page) for code, word, fill in named if code in codes and code != STILL]

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY
-from kvmodel.figures.base import axis, discrete_scale, figure, swatch
+from kvmodel.figures.base import axis, discrete_scale, figure
 from kvmodel.figures.codes import PATTERN_PIXELS, PATTERN_SIZE
+from kvmodel.figures.entries import Entry, swatch
 from kvmodel.figures.grid import ticks
-from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName, mix
+from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import owner_texts, reason_words, safe, token_texts
 from kvmodel.mask import MaskReason, mask_reasons
@@ -93,9 +94,14 @@ def mask_figure(
         padding=padding,
     )
     drawn = _drawn(codes)
-    traces = [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page), *_legend(drawn, page, words)]
     return figure(
-        page, traces, height=_height(len(drawn.rows)), margin=MARGIN, width=WIDTH, **_axes(ubatch, drawn, page)
+        page,
+        [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page)],
+        height=_height(len(drawn.rows)),
+        margin=MARGIN,
+        width=WIDTH,
+        entries=_legend(drawn, page, words),
+        **_axes(ubatch, drawn, page),
     )
 
 
@@ -128,7 +134,6 @@ def _squares(
         ygap=gap,
         name="reasons",
         hovertemplate="<b>%{text}</b><br>%{y}<br>%{x}<extra></extra>",
-        showlegend=False,
         **discrete_scale(page.reasons),
     )
 
@@ -152,25 +157,17 @@ def _pattern(drawn: Drawn, page: Theme) -> list[go.Heatmap]:
             yaxis="y2",
             name="patterns",
             hoverinfo="skip",
-            showlegend=False,
             **discrete_scale(["rgba(0,0,0,0)", page.paper]),
         )
     ]
 
 
-def _legend(drawn: Drawn, page: Theme, words: tuple[str, ...]) -> list[go.Bar]:
+def _legend(drawn: Drawn, page: Theme, words: tuple[str, ...]) -> list[Entry]:
     """The reasons that occur, in words."""
-    present = np.unique(drawn.codes).tolist()
     lined = drawn.codes.size <= MAX_PATTERNED
     return [
-        swatch(
-            words[code],
-            page.reasons[code],
-            page,
-            pattern=REASON_PATTERNS[MaskReason(code)] if lined else "",
-            tone=mix(page.reasons[code], page.paper, 0.5),
-        )
-        for code in present
+        swatch(words[code], page.reasons[code], page, pattern=REASON_PATTERNS[MaskReason(code)] if lined else "")
+        for code in np.unique(drawn.codes).tolist()
     ]
 
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.figures.base import SMALL, axis, figure
+from kvmodel.figures.entries import DOTS, LINE, Entry
 from kvmodel.figures.grid import ticks
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
@@ -45,6 +46,7 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         height=HEIGHT + STRIP * strip,
         margin=MARGIN,
         width=WIDTH,
+        entries=[Entry("used", page.accent, LINE), Entry("n_kv", page.ink, DOTS)],
         shapes=[_now(step, page)],
         annotations=[_now_words(step, page), *([_strip_words(page)] if strip else [])],
         **_axes(part, timeline.n_steps, page, strip),
@@ -67,27 +69,24 @@ def _cell_lines(
 
 def _strip_line(fragmentation: NDArray[np.float64], page: Theme) -> go.Scatter:
     told = "step %{x}: fragmentation %{y:.1%}<extra></extra>"
-    style = {"yaxis": "y3", "showlegend": False, "hovertemplate": told}
+    style = {"yaxis": "y3", "hovertemplate": told}
     return _line(fragmentation, "fragmentation", page.muted, 1.5, "solid", **style)
 
 
 def _line(y: NDArray[Any], name: str, colour: str, width: float, dash: str, **more: Any) -> go.Scatter:
     style = {"color": colour, "width": width, "dash": dash, "shape": "hv"}
-    settings = {"showlegend": True, "mode": "lines", **more}
-    return go.Scatter(x=np.arange(len(y), dtype=np.int32), y=y, name=name, line=style, **settings)
+    return go.Scatter(x=np.arange(len(y), dtype=np.int32), y=y, name=name, line=style, mode="lines", **more)
 
 
 def _dot(line: go.Scatter, step: int, page: Theme) -> go.Scatter:
     """The value of a line at the current step."""
     marker = {"color": line.line.color, "size": 8, "line": {"color": page.paper, "width": 1.5}}
-    return go.Scatter(
-        x=[step], y=[line.y[step]], yaxis=line.yaxis, mode="markers", marker=marker, hoverinfo="skip", showlegend=False
-    )
+    return go.Scatter(x=[step], y=[line.y[step]], yaxis=line.yaxis, mode="markers", marker=marker, hoverinfo="skip")
 
 
 def _byte_scale() -> go.Scatter:
     """Nothing to see: an axis needs a trace to appear."""
-    return go.Scatter(x=[None], y=[None], yaxis="y2", showlegend=False, hoverinfo="skip")
+    return go.Scatter(x=[None], y=[None], yaxis="y2", hoverinfo="skip")
 
 
 def _now(step: int, page: Theme) -> dict[str, Any]:
