@@ -60,9 +60,9 @@ class LegacyCells:
         pos = self.pos[cells]
         return cells[(pos >= p0) & (pos < p1)]
 
-    def block_reasons(self) -> NDArray[np.uint8]:
-        """Why each cell cannot be used: 0 when its position is below 0, else occupied; uint8 [n]."""
-        return np.where(self.pos >= 0, np.uint8(Blocked.OCCUPIED), np.uint8(0))
+    def block_reasons(self, begin: int, end: int) -> NDArray[np.uint8]:
+        """Why each of the cells [begin, end) cannot be used: 0 when its position is below 0, else occupied; uint8."""
+        return np.where(self.pos[begin:end] >= 0, np.uint8(Blocked.OCCUPIED), np.uint8(0))
 
     def put(self, begin: int, pos: NDArray[np.int32], seqs: NDArray[np.uint64], token: NDArray[np.int32]) -> int:
         """Fill cells from `begin` on; their deltas stay. Mutates.
