@@ -124,42 +124,45 @@ def find_slot(cells: Cells, head: int, n_tokens: int, swa_type: SWAType, n_swa: 
     """
     early = head > cells.used + 2 * n_tokens
     start = (0, Start.EARLY) if early else (head, Start.HEAD)
-    return search_run(
-        lambda begin, end: block_reasons(cells, swa_type, n_swa, begin, end),
-        len(cells), head, start, n_tokens, cells.used,
-    )  # fmt: skip
+
+    def reasons(begin: int, end: int) -> NDArray[np.uint8]:
+        return block_reasons(cells, swa_type, n_swa, begin, end)
+
+    return search_run(reasons, len(cells), head, start, n_tokens, cells.used)
 
 
 def search_run(
-    block_reasons: Callable[[int, int], NDArray[np.uint8]],
+    reasons_of: Callable[[int, int], NDArray[np.uint8]],
     size: int,
     head: int,
     start: tuple[int, Start],
     n_tokens: int,
-    used: int,
+    used: int | None = None,
 ) -> SlotSearch:
     """Walk the gaps between blocked cells, as every generation does.
 
     Args:
-        block_reasons: gives the Blocked codes of the cells from one index to another.
+        reasons_of: asked for the Blocked codes of the cells [begin, end): of the first run, then of all.
         size: number of cells.
         head: head before the search.
         start: first cell tried, and why; a cell beyond the end wraps.
         n_tokens: length of the run.
-        used: cells in use, for the figures of a failure.
+        used: cells in use, for the figures of a failure; None where every used cell is blocked.
     """
+    first, why = start
     none = np.empty(0, np.int64)
-    first = start[0]
-    search = SlotSearch(n_tokens, size, head, *start, -1, none, none, none.astype(np.uint8))
+    search = SlotSearch(n_tokens, size, head, first, why, -1, none, none, none.astype(np.uint8))
     if n_tokens > size:
         return replace(search, too_many=True)
-    if first + n_tokens <= size and not block_reasons(first, first + n_tokens).any():
+    if first + n_tokens <= size and not reasons_of(first, first + n_tokens).any():
         return replace(search, cell=first)
-    reasons = block_reasons(0, size)
+    reasons = reasons_of(0, size)
     cell, begins, ends = _probe(np.flatnonzero(reasons).astype(np.int64), size, first, n_tokens)
     codes = np.append(reasons, np.uint8(Blocked.END))[ends]
     search = replace(search, cell=cell, probe_start=begins, probe_end=ends, probe_reason=codes)
-    return search if search.found else _with_failure(search, size - used, reasons)
+    if search.found:
+        return search
+    return _with_failure(search, int(np.count_nonzero(reasons == 0)) if used is None else size - used, reasons)
 
 
 def _probe(blocked: Int64, size: int, start: int, n: int) -> tuple[int, Int64, Int64]:

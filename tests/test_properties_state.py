@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kvmodel.batch import Batch, UBatch
@@ -350,6 +350,8 @@ def literal_table(data: bytes, count: int, rules: CellRules) -> object:
     return pos, seqs, sorted(repeated), end, stream.at
 
 
+@example([(0, [1, 1])], 0, 0, False, 3, 0)
+@example([(0, [1]), (-1, [2])], 8, 0, False, 4, 0)
 @given(records, st.integers(0, 60), st.integers(0, 2), st.booleans(), st.integers(2, 12), st.integers(-1, 0))
 def test_a_table_is_the_same_in_windows_of_any_size(cells, cut, more, alone, window, lowest):
     data = b"".join(struct.pack(f"<iI{len(ids)}i", pos, len(ids), *ids) for pos, ids in cells)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kvmodel.batch import Batch, UBatch
+from kvmodel.caches.recurrent_cells import RecurrentCells
 from kvmodel.errors import CacheAbort, ParamError
 from kvmodel.events_recurrent import (
     CellsSwapped,
@@ -212,6 +213,13 @@ def test_one_sequence_in_two_sets() -> None:
         bench.cache.find_slot(equal([(0,), (0,)], [1, 1]))
 
 
+def test_a_sequence_in_both_swapped_cells_ends_in_the_first() -> None:
+    cells = RecurrentCells(3)
+    cells.seqs[:2] = 1
+    cells.swap(0, 1)
+    assert cells.tail.tolist() == [0, -1, -1]
+
+
 def test_no_empty_cell() -> None:
     """Only a sequence that owns two cells leaves none for another."""
     bench = Bench(2)
@@ -237,6 +245,27 @@ def test_tokens_are_the_last_ones_taken_in() -> None:
     bench = Bench(2, n_ubatch=3)
     bench.context.decode(Batch.from_runs([(0, 5, (0,))], token=[10, 11, 12, 13, 14]))
     assert bench.cache.arrays["token"].tolist() == [14, -1]
+
+
+def test_bytes_follow_the_sources() -> None:
+    """A new state starts from zeros; a copy from its source; what is swapped moves; the rest stays."""
+    bench = Bench(4)
+    bench.cache.attach()
+    tensors = bench.cache.tensors
+    assert tensors is not None
+    tensors.fill(1)
+    kept = [array[1:].tolist() for array in (*tensors.k, *tensors.v)]
+    bench.decode((0, 3, (0,)))
+    assert [array[1:].tolist() for array in (*tensors.k, *tensors.v)] == kept
+    assert not any(array[0].any() for array in (*tensors.k, *tensors.v))
+    tensors.fill(2)
+    state = [array[0].tolist() for array in (*tensors.k, *tensors.v)]
+    bench.cache.seq_cp(0, 1, -1, -1)
+    bench.decode((3, 2, (1,)))
+    assert [array[3].tolist() for array in (*tensors.k, *tensors.v)] == state
+    bench.decode((5, 1, (1,)), (3, 1, (0,)))
+    assert [row[4] for row in bench.rows] == [(1,), (0,), (), ()]
+    assert [array[1].tolist() for array in (*tensors.k, *tensors.v)] == state
 
 
 def test_a_real_run() -> None:

@@ -51,6 +51,10 @@ def test_one_sequence_is_read_into_a_slot_of_its_own():
     assert [row.tobytes() for row in cache.tensors.k_rows(0, slice(2))] == [b"k0k0", b"k1k1"]
 
 
+def test_any_number_but_0_says_transposed():
+    assert read_state(unified(v_trans=True), patched(CHANNELS, 32, "I", 7)) == len(CHANNELS)
+
+
 def test_what_follows_a_stream_is_left():
     assert read_state(unified(), ROWS + b"more") == len(ROWS)
 

@@ -119,6 +119,15 @@ def test_a_sequence_has_one_state(at, seq):
     assert (error.kind, error.offset, error.consumed) == ("duplicate_tail", at, at + 4)
     assert str(error) == f"seq_id of cell 1 at byte {at} is {seq}; allowed: an id not met before"
     assert owners(cache) == [(-1, 0)] * 3
+    assert cache.cells.tail.tolist() == [-1] * 3
+
+
+def test_a_refusal_zeroes_the_states():
+    cache = recurrent()
+    read_state(cache, STATES)
+    assert cache.tensors.k[0].tobytes() == b"k0k0k1k1" + bytes(4)
+    refusal(cache, patched(STATES, 0, "I", 4))
+    assert cache.tensors.k[0].tobytes() == bytes(12)
 
 
 def test_a_recurrent_sequence_is_one_state():

@@ -236,6 +236,20 @@ def test_clear_zeroes_the_bytes_only_when_told():
     assert not any(array.any() for part in cache.parts for array in (*part.tensors.k, *part.tensors.v))
 
 
+@pytest.mark.parametrize("v_trans", [False, True])
+def test_an_update_moves_the_bytes(v_trans):
+    cache = UnifiedCache(params(kv_size=6, v_trans=v_trans))
+    cache.attach()
+    cache.apply_ubatch(0, UBatch.plain(Batch.from_runs([(0, 6, [0])])))
+    cache.tensors.fill(1)
+    rows = [[row.tobytes() for row in of(0, slice(6))] for of in (cache.tensors.k_rows, cache.tensors.v_rows)]
+    cache.seq_rm(0, 1, 3)
+    cache.update(cache.init_update(optimize=True, thold=0.0, n_max_nodes=65536))
+    assert cache.cells.pos.tolist() == [0, 4, 5, 3, -1, -1]
+    moved = [[row.tobytes() for row in of(0, slice(4))] for of in (cache.tensors.k_rows, cache.tensors.v_rows)]
+    assert moved == [[of[i] for i in (0, 4, 5, 3)] for of in rows]
+
+
 def test_the_older_cache_zeroes_and_moves_its_bytes():
     cache = LegacyCache(params(kv_size=6))
     cache.attach()

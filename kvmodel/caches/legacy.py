@@ -155,7 +155,7 @@ class LegacyCache(LegacyEdits):
         """Search and move head: to the slot, or behind the last cell that stopped it."""
         early = in_decode and self.head > self.used + 2 * n_tokens
         start = (0, Start.EARLY) if early else (self.head, Start.HEAD)
-        search = search_run(self.cells.block_reasons, self.size, self.head, start, n_tokens, self.cells.n_filled)
+        search = search_run(self.cells.block_reasons, self.size, self.head, start, n_tokens)
         if search.found:
             self.head = search.cell
         else:

@@ -102,11 +102,21 @@ class RecurrentCache(RecurrentEdits, RecurrentSlots):
     def set_inputs(self) -> StateInputs:
         """The graph inputs of the slot: which states start from zero, and where the others come from. Mutates.
 
-        Afterwards each state of the slot is its own source (`llama_set_inputs`).
+        Afterwards each state of the slot is its own source (`llama_set_inputs`). Attached tensors hold what the
+        computation begins with: copies of the sources, and zeros (`llm_build_copy_mask_state`).
         """
         inputs = self.cells.take_sources(self.head, self.n)
+        self._take_states(inputs)
         self.emit(SourcesTaken(begin=self.head, s_mask=inputs.s_mask, s_copy=inputs.s_copy, cache=self.name))
         return inputs
+
+    def _take_states(self, inputs: StateInputs) -> None:
+        if self.tensors is None:
+            return
+        slot = np.arange(self.head, self.head + self.n)
+        self.tensors.move(inputs.s_copy.astype(np.intp), slot)
+        for array in (*self.tensors.k, *self.tensors.v):
+            array[slot[~inputs.s_mask]] = 0
 
     def finish(self, ubatch: UBatch, number: int, before: Placed, *, advance: bool = True) -> None:
         """What follows a computation: head moves on by the tokens, not the cells, or returns to 0. Mutates.

@@ -17,7 +17,8 @@ from tests.replay.fnv import fnv1a
 from tests.replay.legacy import LegacyDriver, checked_sizes, hand_made
 
 MODEL_FIELDS = (
-    "n_layer", "n_head_kv", "n_embd_head_k", "n_embd_head_v", "type_k", "type_v",
+    "n_layer", "n_head_kv", "n_embd_head_k", "n_embd_head_v", "type_k", "type_v", "use_alibi",
+    "n_rel_attn_bkts", "n_swa",
     "ssm_d_conv", "ssm_d_inner", "ssm_d_state", "wkv_head_size", "n_embd", "token_shift_count",
 )  # fmt: skip
 NO_SLOT = [0, 0]
@@ -36,7 +37,9 @@ class RecurrentDriver(LegacyDriver):
     """One recurrent cache and its context."""
 
     header_fields = frozenset({"kind", "kv_size", "n_seq_max", "n_ubatch", "flash_attn", *MODEL_FIELDS})
-    ops: ClassVar[Mapping[str, Args]] = LegacyDriver.ops | {"place": Args.of("seqs pos", "equal inputs advance")}
+    ops: ClassVar[Mapping[str, Args]] = LegacyDriver.ops | {
+        "place": Args.of("", "tokens equal seqs pos inputs advance")
+    }
 
     def build(self) -> RecurrentCache:
         self.sources: Json = {}
