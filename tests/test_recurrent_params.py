@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from kvmodel import events_recurrent
+from kvmodel.caches.base import Placed
 from kvmodel.caches.recurrent import RecurrentCache
 from kvmodel.caches.recurrent_params import RecurrentParams
 from kvmodel.errors import CacheAbort, ParamError
@@ -76,11 +77,19 @@ def test_nothing_to_shift_or_defragment() -> None:
         bench.cache.apply_defrag(8192)
 
 
+def test_a_roll_back_without_a_slot_changes_nothing() -> None:
+    bench = Bench(2)
+    bench.decode((0, 2, (0,)))
+    bench.cache.restore(Placed(1, 0), [])
+    assert (bench.cache.head, bench.cache.n, bench.cache.used) == (0, 1, 1)
+
+
 def test_a_snapshot_shows_it() -> None:
     bench = Bench(3)
     bench.decode((0, 2, (0,)), (0, 2, (2,)))
     bench.cache.seq_cp(2, 1, -1, -1)
-    part = snapshot(bench.cache)
+    [cache] = bench.cache.parts
+    part = snapshot(cache)
     assert list(part.arrays) == ["pos", "delta", "src", "tail", "seqs", "token"]
     assert (part.n_cells, part.head, part.used, part.n_kv) == (3, 0, 2, 2)
     assert [part.owners(cell) for cell in range(3)] == [(1, 2), (0,), ()]
