@@ -113,6 +113,8 @@ def _append(name: str, given: dict[str, Any]) -> None:
         session.append(operation(name, given))
     except KVModelError as problem:
         st.error(str(problem))
+    else:
+        st.rerun()
 
 
 def _row(name: str, fields: tuple[Field, ...]) -> list[tuple[Field, Any]]:

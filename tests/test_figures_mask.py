@@ -131,7 +131,20 @@ def test_a_large_mask_shows_what_pixels_can() -> None:
     assert [int(words.split(":")[0].split()[1]) for words in (trace["y"][0], trace["y"][-1])] == [0, 199]
     assert trace["z"][0, 333] == VISIBLE, "cells 2997-3005: three of sequence 0, six of sequence 1"
     assert trace["z"][0, [0, 400, 466, 467, 468]].tolist() == [VISIBLE, OTHER, FUTURE, EMPTY, EMPTY]
-    assert len(figure.to_json()) < 500_000
+    assert len(figure.to_json()) < 150_000
+
+
+def test_a_square_of_several_cells_counts_them_by_reason() -> None:
+    part, ubatch = stored(played([decode(3000, 0), decode(1000, 1), decode(200, 0)], 8192))
+    trace = traces(mask_figure(part, ubatch))["reasons"]
+    told = "visible %{customdata[0]}, empty %{customdata[1]}, other sequence %{customdata[2]}, future %{customdata[3]}"
+    assert trace["hovertemplate"] == f"<b>{told}</b><br>%{{y}}<br>%{{x}}<extra></extra>"
+    assert "text" not in trace
+    # 4,224 cells, 9 a square: the last square has 3. The first token sees its own cell 4,000 and not the 199 after it.
+    assert trace["customdata"][0, 333].tolist() == [3, 0, 6, 0]
+    assert trace["customdata"][0, 444].tolist() == [1, 0, 4, 4]
+    assert trace["customdata"][0, 469].tolist() == [0, 3, 0, 0]
+    assert (trace["customdata"].sum(axis=(1, 2)) == 4224).all()
 
 
 def test_a_mask_of_sixteen_thousand_squares_is_exact() -> None:

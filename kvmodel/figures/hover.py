@@ -52,8 +52,10 @@ def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
     held = add(add("position ", part.pos.astype(np.str_)), who)
     moved = add(f"<br>pending {word} ", shift.astype(np.str_))
     held = np.where(shift != 0, add(held, moved), held)
-    token = np.array([safe(token) for token in texts.tolist()], np.str_)
-    held = np.where(token != "", add(held, add(add("<br>token “", token), "”")), held)
+    if (texts != "").any():
+        different, which = np.unique(texts, return_inverse=True)
+        token = np.array([safe(text) for text in different.tolist()], np.str_)[which]
+        held = np.where(token != "", add(held, add(add("<br>token “", token), "”")), held)
     return np.where(part.pos == EMPTY, "empty", held)
 
 

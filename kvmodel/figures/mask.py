@@ -52,11 +52,13 @@ class Drawn:
         codes: uint8 [rows, columns], MaskReason.
         rows: intp [rows], rows of the mask; all of them, or as many evenly spaced ones as are drawn.
         pool: cells a column stands for.
+        counts: unsigned [rows, columns, reasons], cells of a square by reason, where a column stands for several.
     """
 
     codes: NDArray[np.uint8]
     rows: NDArray[np.intp]
     pool: int
+    counts: NDArray[np.unsignedinteger] | None = None
 
 
 def mask_figure(
@@ -80,7 +82,8 @@ def mask_figure(
 
     Returns:
         A figure whose first trace, `reasons`, holds MaskReason codes (uint8 [tokens, cells]) and the reasons as text.
-        A mask beyond 16,384 squares shows evenly spaced rows and pools neighbouring cells; the hover text says so.
+        A mask beyond 16,384 squares shows evenly spaced rows and pools neighbouring cells; on hover a square then
+        counts its cells by reason.
     """
     page, words = page_of(theme), reason_words(part.params.swa_type)
     codes = mask_reasons(
@@ -115,10 +118,13 @@ def _drawn(codes: NDArray[np.uint8]) -> Drawn:
     rows = np.arange(n) if codes.size <= MAX_SQUARES else np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
     pool = max(1, -(-n_kv * len(rows) // MAX_SQUARES))
     shown = codes[rows]
-    if pool > 1:
-        rank = np.argsort(PRIORITY).astype(np.uint8)
-        shown = PRIORITY[np.maximum.reduceat(rank[shown], np.arange(0, n_kv, pool), axis=1)]
-    return Drawn(shown, rows, pool)
+    if pool == 1:
+        return Drawn(shown, rows, pool)
+    begins = np.arange(0, n_kv, pool)
+    rank = np.argsort(PRIORITY).astype(np.uint8)
+    kinds = shown[:, None, :] == np.arange(len(MaskReason), dtype=np.uint8)[:, None]
+    counts = np.add.reduceat(kinds, begins, axis=2, dtype=np.min_scalar_type(pool)).swapaxes(1, 2)
+    return Drawn(PRIORITY[np.maximum.reduceat(rank[shown], begins, axis=1)], rows, pool, counts)
 
 
 def _squares(
@@ -129,13 +135,22 @@ def _squares(
         z=drawn.codes,
         x=_cell_words(part, drawn.pool),
         y=_query_words(ubatch, drawn.rows, tokens),
-        text=np.array(words)[drawn.codes],
         xgap=gap,
         ygap=gap,
         name="reasons",
-        hovertemplate="<b>%{text}</b><br>%{y}<br>%{x}<extra></extra>",
+        **_told(drawn, words),
         **discrete_scale(page.reasons),
     )
+
+
+def _told(drawn: Drawn, words: tuple[str, ...]) -> dict[str, Any]:
+    """What a square says: its reason, or the number of its cells by reason. Numbers, since words are long as JSON."""
+    where = "<br>%{y}<br>%{x}<extra></extra>"
+    if drawn.counts is None:
+        return {"text": np.array(words)[drawn.codes], "hovertemplate": f"<b>%{{text}}</b>{where}"}
+    present = np.flatnonzero(drawn.counts.any(axis=(0, 1)))
+    told = ", ".join(f"{words[code]} %{{customdata[{i}]}}" for i, code in enumerate(present))
+    return {"customdata": drawn.counts[:, :, present], "hovertemplate": f"<b>{told}</b>{where}"}
 
 
 def _pattern(drawn: Drawn, page: Theme) -> list[go.Heatmap]:
