@@ -18,6 +18,9 @@ from kvmodel.snapshot import PartSnapshot
 from tests.live import Json, Run, runs, scenario_of
 
 RUNS = runs("0.3.7")
+LATER = runs("0.3.11")["recurrent"]
+"""The same calls on the recurrent memory of mid-2025, which is written anew and shows no cells, only ranges."""
+
 CALLS = {
     "chat-context-shift": 5,
     "fragment-then-defrag": 20,
@@ -103,7 +106,11 @@ def test_every_call_gives_back_what_was_recorded(name: str) -> None:
     timeline = views(run)[-1][1].timeline
     returned = [repr(result.ret) for result in timeline.results]
     assert returned == [repr(step.result) for step in run.played]
-    assert returned.count("1") == run.log.count("failed to decode, ret = 1") == (2 if name == "fragment-then-defrag" else 0)
+    assert (
+        returned.count("1")
+        == run.log.count("failed to decode, ret = 1")
+        == (2 if name == "fragment-then-defrag" else 0)
+    )
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -139,3 +146,19 @@ def test_a_shift_is_pending_until_the_next_decode() -> None:
     added, decoded = (timeline.cursor().seek(timeline.frame_of(step)).first for step in (4, 5))
     assert np.flatnonzero(added.shift).tolist() == [*range(64, 120)]
     assert (set(added.shift[64:120].tolist()), decoded.shift.any()) == ({-56}, False)
+
+
+def test_the_later_recurrent_memory_answers_alike() -> None:
+    run = RUNS["recurrent"]
+    assert [step.call for step in LATER.steps] == [step.call for step in run.steps]
+    assert [repr(step.result) for step in LATER.steps] == [repr(step.result) for step in run.steps]
+    timeline = views(run)[-1][1].timeline
+    cursor = timeline.cursor()
+    for step, recorded in enumerate(LATER.played, start=1):
+        spans = cursor.seek(timeline.frame_of(step)).first.spans
+        told = {seq: (low, high) for seq, (low, high) in enumerate(spans.tolist()) if high >= 0}
+        assert told == recorded.ranges
+    cache = older(run).cache
+    size_k, size_v = cache.size_k_bytes, cache.size_v_bytes
+    total, k, v = (f"{size / 2**20:.2f}" for size in (size_k + size_v, size_k, size_v))
+    assert f"KV self size  =    {total} MiB, R (f32):    {k} MiB, S (f32):    {v} MiB" in LATER.log
