@@ -117,8 +117,10 @@ def _(event: Retried) -> str:
 
 @sentence.register
 def _(event: ComputeFailed) -> str:
-    removed = joined([f"sequence {seq} from position {start} on" for seq, start in event.removed])
-    return f"Computing ubatch {event.ubatch} failed with return code {event.ret}; removed: {removed}."
+    failed = f"Computing ubatch {event.ubatch} failed with return code {event.ret}"
+    if not event.removed:
+        return f"{failed}; the cache rolls the slots of this decode back."
+    return f"{failed}; removed: {joined(f'sequence {seq} from position {start} on' for seq, start in event.removed)}."
 
 
 @sentence.register

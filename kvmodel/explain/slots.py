@@ -16,6 +16,7 @@ STOPPED = {
     Blocked.SHARED: ("belongs to several sequences", "belong to several sequences"),
     Blocked.VISIBLE: ("is still seen by its sequence", "are still seen by their sequences"),
     Blocked.NO_OWNER: ("is used without an owner", "are used without an owner"),
+    Blocked.OCCUPIED: ("holds a token", "hold tokens"),
 }
 """Why a cell, or several, cannot be used."""
 

@@ -2,11 +2,15 @@
 
 import numpy as np
 
-from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, NoUpdate, ShiftApplied
+from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, DefragRequested, NoUpdate, ShiftApplied
 from kvmodel.explain.sentence import head_words, sentence
 from kvmodel.words import cells, count, ranges
 
-DECIDED = {"asked": "it was asked for", "small": "fewer than 2,048 leading cells never ask for it"}
+DECIDED = {
+    "asked": "it was asked for",
+    "small": "fewer than 2,048 leading cells never ask for it",
+    "few": "attention looks at fewer than 128 cells, which never ask for it",
+}
 """Why an update defragments or does not, where the threshold plays no part."""
 
 
@@ -46,7 +50,12 @@ def _(event: ShiftApplied) -> str:
 def _(event: DefragApplied) -> str:
     moved = count(len(event.plan.src), "cell")
     where = f"{'cell' if len(event.plan.dst) == 1 else 'cells'} {ranges(np.sort(event.plan.dst))}"
-    return f"The defrag moved {moved} to {where}; {head_words(event.head_before, 0)}."
+    return f"The defrag moved {moved} to {where}; {head_words(event.head_before, event.head)}."
+
+
+@sentence.register
+def _(_event: DefragRequested) -> str:
+    return "A defrag is requested: the next update or decode makes it."
 
 
 @sentence.register
