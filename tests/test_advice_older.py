@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel.advice import advice
+from kvmodel.events import Retried
 from kvmodel.ops import Decode, Defrag, TokenRun, Update
 from kvmodel.player import play
 from kvmodel.scenario import Scenario
@@ -196,11 +197,12 @@ def test_what_is_advised_for_an_older_cache_fits(sizes: list[int], removed: set[
 
 
 @given(n_ubatch=st.integers(1, 40), swa_full=st.booleans(), **FILLED)
-def test_more_than_what_is_advised_does_not_fit_a_pair(
+def test_what_is_advised_for_a_window_half_fits(
     sizes: list[int], removed: set[int], n: int, n_ubatch: int, swa_full: bool
 ) -> None:
     before = filled(PAIR | {"kv_size": 48, "swa_full": swa_full, "n_seq_max": 4}, sizes, removed, n_ubatch=4)
-    timeline = play(before.with_op(batch(n, n_ubatch)))
+    failing = before.with_op(batch(n, n_ubatch))
+    timeline = play(failing)
     codes = [result.ret for result in timeline.results if result.ret is not True]
     if codes != [0] * len(sizes) + [1]:
         return
@@ -211,5 +213,7 @@ def test_more_than_what_is_advised_does_not_fit_a_pair(
         return
     length = int(fits[1])
     assert 0 < length < n
-    assert returned(before, length + 1, n_ubatch) == 1
-    assert fits[2] == "base" or returned(before, length, n_ubatch) == 0
+    assert fits[2] == "base" or returned(failing, length, n_ubatch) == 0
+    if not any(isinstance(event, Retried) and event.again for event in timeline.events_of(timeline.n_steps - 1)):
+        assert returned(before, length + 1, n_ubatch) == 1
+        assert fits[2] == "base" or returned(before, length, n_ubatch) == 0
