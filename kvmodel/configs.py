@@ -212,22 +212,33 @@ class ContextConfig(Model):
 def translated(config: AnyCacheConfig, kind: Kind) -> AnyCacheConfig:
     """A configuration for another kind of cache; fields that both kinds have carry over, and flash attention.
 
+    The window of a pair is one of all layers in a unified cache; the older caches have none. A recurrent cache has as
+    many cells as there are sequences, so its number of cells goes neither way.
+
     Raises:
         ValidationError: the other kind needs more than that, or refuses a value.
     """
     if kind == config.kind:
         return config
     target = KINDS[kind]
-    fields = {name: value for name, value in config.model_dump().items() if name in target.model_fields}
-    if kind == "legacy":
-        fields["flash_attn"] = not fields.pop("v_trans", getattr(config, "v_trans", True))
+    fields = {name: value for name, value in _carried(config, kind).items() if name in target.model_fields}
+    return target.model_validate({**fields, "kind": kind})
+
+
+def _carried(config: AnyCacheConfig, kind: Kind) -> dict[str, Any]:
+    """Every field by the names of both generations."""
+    fields = config.model_dump()
     if isinstance(config, LegacyConfig):
         fields |= {"n_pad": get_padding(flash_attn=config.flash_attn), "v_trans": not config.flash_attn}
-        fields = {name: value for name, value in fields.items() if name in target.model_fields}
-    if getattr(config, "swa_type", "none") == "none" and kind == "iswa":
-        fields.pop("swa_type", None)
-        fields.pop("n_swa", None)
-    return target.model_validate({**fields, "kind": kind})
+    elif not isinstance(config, RecurrentConfig):
+        fields["flash_attn"] = not config.v_trans
+    if fields.get("swa_type") == "none":
+        fields = {name: value for name, value in fields.items() if name not in ("swa_type", "n_swa")}
+    if isinstance(config, RecurrentConfig):
+        del fields["kv_size"]
+    elif kind == "recurrent":
+        fields["kv_size"] = config.n_seq_max
+    return fields
 
 
 KINDS: dict[Kind, type[AnyCacheConfig]] = {

@@ -1,15 +1,16 @@
 """Playing a scenario on live caches and writing its timeline."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from kvmodel.batch import Batch, UBatch
-from kvmodel.caches.base import Sequences
+from kvmodel.caches.base import Part, Sequences
 from kvmodel.context import DecodeResult
 from kvmodel.errors import CacheAbort, KVModelError
 from kvmodel.events import (
+    BatchSplit,
     Cleared,
     DefragApplied,
     Event,
@@ -21,15 +22,17 @@ from kvmodel.events import (
     ShiftApplied,
     UBatchStored,
 )
+from kvmodel.events_recurrent import SlotFilled
 from kvmodel.generations import make_context
 from kvmodel.limits import MAX_TIMELINE_BYTES
 from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, Update
 from kvmodel.scenario import Scenario
-from kvmodel.snapshot import PartMoment, copy_arrays, difference, snapshot, spans_of
+from kvmodel.snapshot import Counters, Delta, PartMoment, Spans, copy_arrays, difference, snapshot, spans_of
 from kvmodel.timeline import Frame, OpResult, Timeline
 
 LASTING = (
     UBatchStored,
+    SlotFilled,
     ShiftApplied,
     DefragApplied,
     SeqRemoved,
@@ -43,7 +46,11 @@ LASTING = (
 
 
 class Player:
-    """Plays operations on live caches and writes the timeline."""
+    """Plays operations on live caches and writes the timeline.
+
+    Both halves of a pair do everything one after the other, so a frame stays open until the last half has done what
+    the first one did; a frame that only the first half has a part in ends where the decode goes on.
+    """
 
     def __init__(self, scenario: Scenario) -> None:
         self.pending: list[Event] = []
@@ -54,28 +61,40 @@ class Player:
         start = {part.name: snapshot(part) for part in self.cache.parts}
         self.timeline = Timeline(scenario, start)
         self.n_bytes = 0
-        self.last = {part.name: copy_arrays(part.arrays) for part in self.cache.parts}
+        self.last = {name: copy_arrays(part.arrays) for name, part in start.items()}
+        self.spans = {name: part.spans for name, part in start.items()}
+        self.waiting: type[Event] | None = None
         self.close_frame()
 
     def receive(self, event: Event) -> None:
-        """Take an event; one that lasts closes a frame."""
+        """Take an event; one that lasts closes a frame, in a pair once every half has come so far."""
+        if self.waiting and isinstance(event, BatchSplit):
+            self.close_frame()
         self.pending.append(event)
         if isinstance(event, UBatchStored):
             self.ubatch = event.stored
-        if isinstance(event, LASTING) and event.cache == self.cache.parts[-1].name:
+        if not isinstance(event, LASTING):
+            return
+        if event.cache != self.cache.parts[-1].name:
+            self.waiting = type(event)
+        elif self.waiting in (None, type(event)):
             self.close_frame()
 
-    def close_frame(self) -> None:
+    def close_frame(self, deltas: Mapping[str, Delta] | None = None) -> None:
         """Write down what changed since the last frame."""
         moments = {}
         for part in self.cache.parts:
-            delta = difference(self.last[part.name], part.arrays)
+            delta = deltas[part.name] if deltas else difference(self.last[part.name], part.arrays)
             for name, values in delta.after.items():
                 self.last[part.name][name][delta.cells] = values
             self.n_bytes += delta.nbytes
-            moments[part.name] = PartMoment(delta, dict(part.counters), spans_of(part))
+            moments[part.name] = PartMoment(delta, *self._figures(part, delta))
         self.timeline.frames.append(Frame(self.op, tuple(self.pending), moments, self.ubatch))
-        self.pending, self.ubatch = [], None
+        self.pending, self.ubatch, self.waiting = [], None, None
+
+    def _figures(self, part: Part, delta: Delta) -> tuple[Counters, Spans]:
+        self.spans[part.name] = spans_of(part, self.spans[part.name], delta)
+        return dict(part.counters), self.spans[part.name]
 
     def play(self, op: AnyOp) -> bool:
         """Play one operation; False if it ended the timeline."""
@@ -93,20 +112,21 @@ class Player:
         return not result.error
 
     def _finish(self, frames_before: int) -> None:
-        """Close the operation: what is left over joins its last frame unless cells changed since."""
-        changed = any(
-            len(difference(self.last[part.name], part.arrays).cells) or dict(part.counters) != self._counters(part.name)
-            for part in self.cache.parts
-        )
-        if changed or len(self.timeline.frames) == frames_before:
-            self.close_frame()
+        """Close the operation: what is left over is a frame if cells changed, else it joins the last one.
+
+        A head that a search in vain has moved, or a defrag that is requested, is no moment of its own.
+        """
+        deltas = {part.name: difference(self.last[part.name], part.arrays) for part in self.cache.parts}
+        if len(self.timeline.frames) == frames_before or any(len(delta.cells) for delta in deltas.values()):
+            self.close_frame(deltas)
             return
         last = self.timeline.frames[-1]
-        self.timeline.frames[-1] = Frame(last.op, (*last.events, *self.pending), last.parts, last.ubatch)
-        self.pending = []
-
-    def _counters(self, name: str) -> Any:
-        return self.timeline.frames[-1].parts[name].counters
+        moments = {
+            part.name: PartMoment(last.parts[part.name].delta, *self._figures(part, deltas[part.name]))
+            for part in self.cache.parts
+        }
+        self.timeline.frames[-1] = Frame(last.op, (*last.events, *self.pending), moments, last.ubatch)
+        self.pending, self.waiting = [], None
 
     def _carry_out(self, op: AnyOp) -> OpResult:
         cache = self.cache

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from kvmodel.configs import CacheConfig, CacheField, ContextConfig, Kind, translated
+from kvmodel.configs import KINDS, CacheConfig, CacheField, ContextConfig, Kind, translated
 from kvmodel.errors import KVModelError
 from kvmodel.limits import MAX_OPS, MAX_SCENARIO_BYTES
 from kvmodel.ops import AnyOp, Model, Op
@@ -69,7 +69,7 @@ class Scenario(Model):
         try:
             return self.model_copy(update={"cache": translated(self.cache, kind)})
         except ValidationError as problem:
-            raise ScenarioError(f"on {kind}: {first_problem(problem)}") from None
+            raise ScenarioError(f"on {kind}: {first_problem(problem, ('cache',))}") from None
 
     def with_op(self, op: AnyOp) -> "Scenario":
         """A copy with one more operation.
@@ -82,10 +82,15 @@ class Scenario(Model):
         return self.model_copy(update={"ops": (*self.ops, op)})
 
 
-def first_problem(problem: ValidationError) -> str:
-    """The first finding of pydantic as one sentence with field, value and what is allowed."""
+def first_problem(problem: ValidationError, within: tuple[str, ...] = ()) -> str:
+    """The first finding of pydantic as one sentence with field, value and what is allowed.
+
+    Args:
+        problem: what pydantic found.
+        within: the way to what was validated, if that was not the whole document.
+    """
     finding = problem.errors()[0]
-    where = ".".join(str(part) for part in finding["loc"]) or "document"
+    where = ".".join(_path((*within, *finding["loc"]))) or "document"
     given, context = finding["input"], finding.get("ctx", {})
     match finding["type"]:
         case "missing":
@@ -93,7 +98,8 @@ def first_problem(problem: ValidationError) -> str:
         case "extra_forbidden":
             told = " is no known field; allowed: the fields of the format only"
         case "union_tag_invalid":
-            told = f".op is {context['tag']!r}; allowed: {context['expected_tags']}"
+            tag = ".kind" if where == "cache" else ".op"
+            told = f"{tag} is {context['tag']!r:.80}; allowed: {context['expected_tags']}"
         case "union_tag_not_found":
             told = ".op is missing; allowed: the name of an operation"
         case "value_error":
@@ -104,3 +110,9 @@ def first_problem(problem: ValidationError) -> str:
             allowed = re.sub(r"^\w+ should (be|have) ", "", finding["msg"])
             told = f" is {repr(given)[:80]}; allowed: {allowed}"
     return where + told
+
+
+def _path(loc: tuple[int | str, ...]) -> list[str]:
+    """The way to a field; the kind of a cache is a field of its own and no step on the way."""
+    kind = loc[:1] == ("cache",) and loc[1:2] and loc[1] in KINDS
+    return [str(part) for part in (loc[:1] + loc[2:] if kind else loc)]

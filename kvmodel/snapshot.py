@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.caches.base import Part
+from kvmodel.caches.unified import UnifiedCache
 from kvmodel.limits import MAX_SEQ
 from kvmodel.show import Card, Shown, cells_card
+from kvmodel.spans import members, owns, union
 from kvmodel.types import CacheParams
 
 Arrays = Mapping[str, NDArray[Any]]
 Index = NDArray[np.intp]
+Spans = NDArray[np.int32]
+Counters = Mapping[str, int | float | bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,8 +27,8 @@ class PartSnapshot(Shown):
     Attributes:
         name: `kv`, `base` or `swa`.
         params: what the cache was made of.
-        arrays: one entry a cell: pos, shift, seqs, token (and what other caches add).
-        counters: head, used, used_max_p1, n_kv, has_shift, fragmentation (and what other caches add).
+        arrays: one entry a cell: pos, shift (older caches: delta), seqs, token; of a recurrent one also src and tail.
+        counters: head, used, used_max_p1, n_kv, has_shift, fragmentation; of the older caches also do_defrag.
         spans: int32 [64, 2], smallest and largest position of every sequence, -1 for none.
         size_k_bytes, size_v_bytes: bytes of all K and all V tensors.
     """
@@ -32,8 +36,8 @@ class PartSnapshot(Shown):
     name: str
     params: CacheParams
     arrays: Arrays
-    counters: Mapping[str, int | float | bool]
-    spans: NDArray[np.int32]
+    counters: Counters
+    spans: Spans
     size_k_bytes: int
     size_v_bytes: int
 
@@ -49,8 +53,23 @@ class PartSnapshot(Shown):
 
     @property
     def shift(self) -> NDArray[np.int32]:
-        """Pending shift of every cell, int32 [n]."""
-        return self.arrays["shift"]
+        """Pending shift of every cell, which the older caches call delta, int32 [n]."""
+        return self.arrays["shift" if "shift" in self.arrays else "delta"]
+
+    @property
+    def src(self) -> NDArray[np.int32]:
+        """Of a recurrent cache: the cell that each state is taken from next time, -1 for zero, int32 [n]."""
+        return self.arrays["src"]
+
+    @property
+    def tail(self) -> NDArray[np.int32]:
+        """Of a recurrent cache: entry s is the cell with the state of sequence s, -1 for none, int32 [n]."""
+        return self.arrays["tail"]
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether the cells hold whole states instead of one token each."""
+        return "tail" in self.arrays
 
     @property
     def seqs(self) -> NDArray[np.uint64]:
@@ -116,8 +135,8 @@ class PartMoment:
     """The figures of one set of cells after a frame, and the delta that led to it."""
 
     delta: Delta
-    counters: Mapping[str, int | float | bool]
-    spans: NDArray[np.int32]
+    counters: Counters
+    spans: Spans
 
 
 def copy_arrays(arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -146,11 +165,33 @@ def difference(before: Arrays, now: Arrays) -> Delta:
     )
 
 
-def spans_of(part: Part) -> NDArray[np.int32]:
-    """Smallest and largest position of every sequence of a live cache, int32 [64, 2]; -1 for none in every cache."""
-    spans = np.array([(part.seq_pos_min(s), part.seq_pos_max(s)) for s in range(MAX_SEQ)], np.int32)
-    spans[spans[:, 0] < 0] = -1
+def spans_of(part: Part, known: Spans | None = None, delta: Delta | None = None) -> Spans:
+    """Smallest and largest position of every sequence of a live cache, int32 [64, 2], read-only; -1 for none.
+
+    A unified cache answers itself, since its echoes count (quirk cp-double-count). The older caches say 0 for a
+    sequence without cells, so there the cells are asked.
+
+    Args:
+        part: the cache.
+        known: what it was before a change; of an older cache only the sequences in that change are recounted then.
+        delta: the change.
+    """
+    if isinstance(part, UnifiedCache):
+        spans = part.cells.spans.table()
+    else:
+        spans = _recounted(part.arrays["pos"], part.arrays["seqs"], known, delta)
     spans.flags.writeable = False
+    return spans
+
+
+def _recounted(pos: NDArray[np.int32], seqs: NDArray[np.uint64], known: Spans | None, delta: Delta | None) -> Spans:
+    if known is None or delta is None:
+        spans, touched = np.full((MAX_SEQ, 2), -1, np.int32), union(seqs)
+    else:
+        spans, touched = known.copy(), union(delta.before["seqs"]) | union(delta.after["seqs"])
+    for seq in members(touched):
+        owned = pos[owns(seqs, seq)]
+        spans[seq] = (owned.min(), owned.max()) if len(owned) else -1
     return spans
 
 

@@ -74,6 +74,16 @@ class SeqSpans:
         self._refresh(seq)
         return max(self._last[seq], self._echo_last[seq])
 
+    def table(self) -> NDArray[np.int32]:
+        """Smallest and largest position of every sequence, -1 for none, int32 [64, 2]. Echoes count."""
+        for seq in members(self._stale):
+            self._refresh(seq)
+        ends = np.array([self._first, self._echo_first, self._last, self._echo_last])
+        low = ends[:2].min(axis=0)
+        spans = np.empty((MAX_SEQ, 2), np.int32)
+        spans[:, 0], spans[:, 1] = np.where(low < NO_POS, low, -1), ends[2:].max(axis=0)
+        return spans
+
     def recount(self, seq: int) -> tuple[int, int]:
         """What `min` and `max` must be, from the cells and the echoes."""
         first, last = _ends(self._positions(seq))

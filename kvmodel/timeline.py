@@ -17,7 +17,10 @@ from kvmodel.events import Event
 from kvmodel.scenario import Scenario
 from kvmodel.show import Card, Shown, Table
 from kvmodel.snapshot import Delta, PartMoment, PartSnapshot, copy_arrays, frozen
-from kvmodel.words import count
+from kvmodel.words import count, joined
+
+FIGURES = ("used", "head", "n_kv")
+"""Counters that a card shows for every set of cells."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class OpResult:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One moment.
+    """One moment, the same for both halves of a pair.
 
     Attributes:
         op: index of the operation, -1 for the empty cache at the start.
@@ -171,16 +174,19 @@ class Timeline(Shown):
 
     def card(self) -> Card:
         """The steps, to be shown in Jupyter or printed."""
-        name, start = next(iter(self.start.items()))
-        facts = f"{count(len(self.op_frames), 'step')} in {count(len(self.frames), 'frame')}, {start.n_cells:,} cells"
-        table = Table.of(("step", "call", "returned", "used", "head", "n_kv", "note"), self._rows(name))
+        several = len(self.start) > 1
+        cells = joined(f"{part.n_cells:,} cells{f' in {name}' * several}" for name, part in self.start.items())
+        facts = f"{count(len(self.op_frames), 'step')} in {count(len(self.frames), 'frame')}, {cells}"
+        figures = (f"{name} {figure}" if several else figure for name in self.start for figure in FIGURES)
+        table = Table.of(("step", "call", "returned", *figures, "note"), self._rows())
         return Card(self.scenario.title, facts, tables=(table,))
 
-    def _rows(self, name: str) -> Iterator[tuple[object, ...]]:
+    def _rows(self) -> Iterator[tuple[object, ...]]:
         for i, (op, result) in enumerate(zip(self.scenario.ops, self.results, strict=False)):
-            now = self.frames[self.op_frames[i]].parts[name].counters
+            parts = self.frames[self.op_frames[i]].parts.values()
+            figures = (part.counters[figure] for part in parts for figure in FIGURES)
             returned = "ended" if result.error else "" if result.ret is None else result.ret
-            yield i + 1, op.op, returned, now["used"], now["head"], now["n_kv"], result.error or op.note
+            yield i + 1, op.op, returned, *figures, result.error or op.note
 
     def cursor(self) -> "Cursor":
         """A cursor of one's own, at frame 0."""

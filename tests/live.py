@@ -1,22 +1,19 @@
-"""Recorded runs of llama.cpp: the calls with their results, and the debug log written meanwhile.
+"""Recorded runs of llama.cpp of both generations: the calls with their results, and what was seen after each.
 
-A run is two files. NAME.json holds the settings and the calls, each with its result and with the position range of
-every sequence after it. NAME.log is what LLAMA_KV_CACHE_DEBUG=3 printed: before every slot search a summary, a map
-of the owners, a map of the positions and the ranges of the sequences.
+A run is two files. NAME.json holds the settings and the calls, each with its result; mid-2025 also the position range
+of every sequence after it, January 2025 the cache view. NAME.log is the log written meanwhile, see `live_log.py`.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from kvmodel.configs import AnyCacheConfig, CacheConfig, ContextConfig, IswaConfig, LegacyConfig, RecurrentConfig
 from kvmodel.ops import AnyOp, Clear, Decode, Defrag, SeqAdd, SeqCp, SeqDiv, SeqKeep, SeqRm, TokenRun, Update
-from kvmodel.scenario import CacheConfig, ContextConfig, Scenario
+from kvmodel.scenario import Scenario
+from tests.live_log import printed, window_layers
 
 FOLDER = Path(__file__).parent / "data" / "live"
 Json = dict[str, Any]
@@ -43,11 +40,17 @@ class UnknownCall(ValueError):
 
 @dataclass(frozen=True)
 class Step:
-    """One recorded call: its result, and first and last position of every sequence that has any."""
+    """One recorded call: its result, and what was seen after it.
+
+    Attributes:
+        ranges: first and last position of every sequence that has any; None before mid-2025.
+        view: the cache view, with position and owners of every cell; None in mid-2025.
+    """
 
     call: Json
     result: int | bool | None
-    ranges: dict[int, tuple[int, int]]
+    ranges: dict[int, tuple[int, int]] | None
+    view: Json | None
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,7 @@ class Run:
         """Read NAME.json and the NAME.log beside it."""
         document = json.loads(path.read_text())
         steps = tuple(
-            Step(step["op"], step["result"], {int(seq): (low, high) for seq, (low, high) in step["ranges"].items()})
-            for step in document["steps"]
+            Step(step["op"], step["result"], _ranges(step["ranges"]), step.get("view")) for step in document["steps"]
         )
         log = path.with_suffix(".log").read_text()
         return cls(path.stem, document["llama_cpp_python"], document["config"], steps, log)
@@ -75,6 +77,19 @@ class Run:
     def played(self) -> list[Step]:
         """The calls that an operation of the scenario stands for, in order."""
         return [step for step in self.steps if step.call["op"] not in WITHOUT_COUNTERPART]
+
+    def printed(self, name: str) -> int:
+        """A whole number that the log prints as `name = value`."""
+        return printed(self.log, name)
+
+
+def _ranges(recorded: Json | None) -> dict[int, tuple[int, int]] | None:
+    return None if recorded is None else {int(seq): (low, high) for seq, (low, high) in recorded.items()}
+
+
+def runs(version: str) -> dict[str, Run]:
+    """All runs of one version by name."""
+    return {path.stem: Run.load(path) for path in sorted((FOLDER / version).glob("*.json"))}
 
 
 def scenario_of(run: Run, title: str = "", description: str = "") -> Scenario:
@@ -88,34 +103,29 @@ def scenario_of(run: Run, title: str = "", description: str = "") -> Scenario:
         description=description,
         source=f"A recorded run of llama.cpp as in llama-cpp-python {run.version}: {run.name}",
         cache=cache_of(run),
-        context=ContextConfig(n_batch=printed(run, "n_batch"), n_ubatch=printed(run, "n_ubatch")),
+        context=ContextConfig(n_batch=run.printed("n_batch"), n_ubatch=run.printed("n_ubatch")),
         ops=tuple(operation(step.call) for step in run.played),
     )
 
 
-def cache_of(run: Run) -> CacheConfig:
+def cache_of(run: Run) -> AnyCacheConfig:
     """The cache that a run made, with the sizes that its log prints."""
-    flash_attn = bool(printed(run, "flash_attn"))
-    return CacheConfig(
-        kv_size=printed(run, "n_ctx"),
-        n_seq_max=printed(run, "n_seq_max"),
-        n_pad=256 if flash_attn else 32,
-        n_layer=printed(run, "n_layer"),
-        n_head_kv=printed(run, "n_head_kv"),
-        n_embd_head_k=printed(run, "n_embd_head_k"),
-        n_embd_head_v=printed(run, "n_embd_head_v"),
-        type_k=run.config.get("type_k", "f16"),
-        type_v=run.config.get("type_v", "f16"),
-        v_trans=not flash_attn,
-    )
-
-
-def printed(run: Run, name: str) -> int:
-    """A whole number that the log prints as `name = value`."""
-    found = re.search(rf"^(?:llama_context|print_info): {name} += (\d+)$", run.log, re.MULTILINE)
-    if not found:
-        raise ValueError(f"{run.name}.log prints no {name}")
-    return int(found[1])
+    if run.printed("ssm_d_inner"):
+        names = ("ssm_d_conv", "ssm_d_inner", "ssm_d_state", "n_seq_max", "kv_size")
+        sizes = {name: run.printed(name) for name in names}
+        return RecurrentConfig(kind="recurrent", arch="mamba", n_layer=run.printed("n_layer"), **sizes)
+    names = ("n_seq_max", "n_layer", "n_head_kv", "n_embd_head_k", "n_embd_head_v")
+    sizes = {name: run.printed(name) for name in names}
+    types = {name: run.config.get(name, "f16") for name in ("type_k", "type_v")}
+    flash_attn = bool(run.printed("flash_attn"))
+    if run.version == "0.3.7":
+        return LegacyConfig(kind="legacy", kv_size=run.printed("kv_size"), flash_attn=flash_attn, **sizes, **types)
+    shape = {"kv_size": run.printed("n_ctx"), "n_pad": 256 if flash_attn else 32, "v_trans": not flash_attn}
+    layers = window_layers(run.log)
+    if any(layers):
+        window = {"n_swa": run.printed("n_swa"), "swa_layers": layers}
+        return IswaConfig(kind="iswa", arch="gemma3", **sizes, **types, **shape, **window)
+    return CacheConfig(**sizes, **types, **shape)
 
 
 def operation(call: Json) -> AnyOp:
@@ -143,61 +153,3 @@ def token_runs(tokens: list[Any]) -> tuple[TokenRun, ...]:
         text = tuple(str(token[0]) for token in members)
         runs.append(TokenRun(n=len(members), pos=members[0][1], seq=tuple(owners), text=text))
     return tuple(runs)
-
-
-@dataclass(frozen=True, eq=False)
-class CellMap:
-    """The cache as the log shows it before a slot search.
-
-    Attributes:
-        n, used, head, size, n_swa: the summary line; `n` is the last used cell plus 1.
-        owners: one symbol a cell: `.` empty, a digit for its only sequence, `M` for several.
-        pos: int64 [size], positions, -1 for empty.
-        ranges: first and last position of every sequence that has any.
-    """
-
-    n: int
-    used: int
-    head: int
-    size: int
-    n_swa: int
-    owners: str
-    pos: NDArray[np.int64]
-    ranges: dict[int, tuple[int, int]]
-
-
-SUMMARY = re.compile(
-    r"^find_slot: n = +(\d+), used = +(\d+), head = +(\d+), size = +(\d+), n_swa = +(\d+)$", re.MULTILINE
-)
-RANGE = re.compile(r"^find_slot: min\[(\d+)\] = +(-?\d+), max\[\1\] = +(-?\d+)$", re.MULTILINE)
-
-
-def cell_maps(log: str) -> list[CellMap]:
-    """Every slot search of a log, in order. Sequences above 9 would make the map of owners ambiguous."""
-    found = list(SUMMARY.finditer(log))
-    ends = [match.start() for match in found[1:]] + [len(log)]
-    return [_cell_map(match, log[match.end() : end]) for match, end in zip(found, ends, strict=True)]
-
-
-def _cell_map(summary: re.Match[str], text: str) -> CellMap:
-    n, used, head, size, n_swa = (int(part) for part in summary.groups())
-    maps = text.partition("find_slot:")[0]
-    owners, rest = _take(maps, size, 1)
-    positions, _ = _take(rest, size, 5)
-    words = [positions[i : i + 5].strip() for i in range(0, 5 * size, 5)]
-    pos = np.array([-1 if word == "." else int(word) for word in words])
-    ranges = {int(seq): (int(low), int(high)) for seq, low, high in RANGE.findall(text)}
-    return CellMap(n, used, head, size, n_swa, owners, pos, ranges)
-
-
-def _take(text: str, size: int, width: int) -> tuple[str, str]:
-    """The next map of `size` cells, `width` characters each: its symbols, and the text behind it."""
-    symbols, at = "", 0
-    for line in text.splitlines(keepends=True):
-        at += len(line)
-        symbols += line.rstrip("\n").removesuffix(" *")
-        if len(symbols) >= size * width:
-            break
-    if len(symbols) != size * width:
-        raise ValueError(f"a map of {size} cells has {len(symbols)} characters; allowed: {size * width}")
-    return symbols, text[at:]

@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kvmodel.configs import Kind
 from kvmodel.scenario import Scenario
 
 SEQ = st.integers(0, 3)
@@ -46,17 +47,45 @@ OPS = st.one_of(
 )
 
 
-@st.composite
-def scenarios(draw: st.DrawFn, max_ops: int = 14) -> Scenario:
-    """A scenario of up to `max_ops` operations on a cache of 16 to 48 cells."""
+def _windows(draw: st.DrawFn) -> dict[str, Any]:
     swa_type, n_swa = draw(WINDOWS)
-    cache = {
-        "kv_size": 16 * draw(st.integers(1, 3)),
-        "n_seq_max": 4,
-        "n_pad": draw(st.sampled_from([1, 8, 16])),
-        "swa_type": swa_type,
-        "n_swa": n_swa,
+    return {"swa_type": swa_type, "n_swa": n_swa}
+
+
+def _unified(draw: st.DrawFn) -> dict[str, Any]:
+    sizes = {"kv_size": 16 * draw(st.integers(1, 3)), "n_pad": draw(st.sampled_from([1, 8, 16]))}
+    return sizes | _windows(draw)
+
+
+def _iswa(draw: st.DrawFn) -> dict[str, Any]:
+    swa_type, n_swa = draw(WINDOWS.filter(lambda window: window[1]))
+    window = {"swa_type": swa_type, "n_swa": n_swa, "swa_full": draw(st.sampled_from([False, False, True]))}
+    return _unified(draw) | window | {"n_layer": 3, "swa_pattern": draw(st.sampled_from([0, 2, 3]))}
+
+
+def _legacy(draw: st.DrawFn) -> dict[str, Any]:
+    return {"kv_size": draw(st.integers(8, 48)), "flash_attn": draw(st.booleans())}
+
+
+def _recurrent(draw: st.DrawFn) -> dict[str, Any]:
+    return {"kv_size": draw(st.integers(3, 6))}
+
+
+CACHES = {"unified": _unified, "iswa": _iswa, "legacy": _legacy, "recurrent": _recurrent}
+
+
+@st.composite
+def scenarios(draw: st.DrawFn, max_ops: int = 14, kind: Kind = "unified") -> Scenario:
+    """A scenario of up to `max_ops` operations on a cache of 16 to 48 cells, or of 3 to 6 states."""
+    cache = {"kind": kind, "n_seq_max": 4} | CACHES[kind](draw)
+    context = {
+        "n_batch": draw(st.sampled_from([8, 64])),
+        "n_ubatch": draw(st.integers(1, 24)),
+        "defrag_thold": draw(st.sampled_from([-1.0, -1.0, 0.1])),
     }
-    context = {"n_batch": draw(st.sampled_from([8, 64])), "n_ubatch": draw(st.integers(1, 24))}
     ops = draw(st.lists(OPS, max_size=max_ops))
     return Scenario.model_validate({"title": "drawn", "cache": cache, "context": context, "ops": ops})
+
+
+any_scenario = st.sampled_from(tuple(CACHES)).flatmap(lambda kind: scenarios(kind=kind))
+"""A scenario on any kind of cache."""

@@ -54,7 +54,7 @@ def test_every_event_has_a_sentence(kind: type[Event]) -> None:
 
 
 def test_there_are_events() -> None:
-    assert len(EVENTS) == 24
+    assert len(EVENTS) == 28
 
 
 def test_an_unknown_event_is_told() -> None:

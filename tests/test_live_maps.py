@@ -1,8 +1,8 @@
-"""Recorded runs of llama.cpp against the model: every call's result, and every map of the cells in their logs.
+"""Recorded runs of mid-2025 against the model: every call's result, and every map of the cells in their logs.
 
 A log shows the cache before each slot search. The searches of one decode follow each other with the earlier ubatches
 stored on trial, so the model's cache is looked at in that very moment; before the first search of a decode it is also
-what the timeline shows.
+what the timeline shows. Of a pair the searches of the full half come first, then those of the window half.
 """
 
 import re
@@ -10,21 +10,23 @@ import re
 import numpy as np
 import pytest
 
-from kvmodel.caches.unified import UnifiedCache
 from kvmodel.events import DefragApplied, Event, Retried, ShiftApplied, SlotSearched
+from kvmodel.generations import make_context
 from kvmodel.library import shipped
 from kvmodel.limits import MAX_SEQ
 from kvmodel.player import Player, play
 from kvmodel.snapshot import PartSnapshot, snapshot
 from kvmodel.timeline import Timeline
-from tests.live import FOLDER, CellMap, Run, UnknownCall, cell_maps, operation, scenario_of, token_runs
+from tests.live import Run, UnknownCall, operation, runs, scenario_of, token_runs
+from tests.live_log import CellMap, cell_maps, printed
 
-RUNS = {path.stem: Run.load(path) for path in sorted((FOLDER / "0.3.11").glob("*.json"))}
+RUNS = {name: run for name, run in runs("0.3.11").items() if name != "recurrent"}
 N_MAPS = {
     "cache-full": 9,
     "chat-context-shift": 9,
     "fragment-then-defrag": 19,
     "self-extend": 3,
+    "swa-slide": 26,
     "types-f32-f32": 2,
     "types-q8_0-f16": 2,
     "types-q8_0-q8_0-fa": 2,
@@ -38,6 +40,7 @@ RECORDED = {
 """Shipped scenarios and the runs they are."""
 
 MEMORY = re.compile(
+    r"^llama_kv_cache_unified: +CPU KV buffer size = +([\d.]+) MiB$\n"
     r"^llama_kv_cache_unified: size = +([\d.]+) MiB \( *(\d+) cells, +(\d+) layers, +(\d+) seqs\),"
     r" K \((\w+)\): +([\d.]+) MiB, V \((\w+)\): +([\d.]+) MiB$",
     re.MULTILINE,
@@ -56,7 +59,8 @@ class Watcher(Player):
 
     def receive(self, event: Event) -> None:
         if isinstance(event, SlotSearched):
-            self.before_search.append(snapshot(self.cache.parts[0]))
+            [part] = [part for part in self.cache.parts if part.name == event.cache]
+            self.before_search.append(snapshot(part))
         self.seen.append(event)
         super().receive(event)
 
@@ -79,15 +83,18 @@ def assert_shows(part: PartSnapshot, shown: CellMap) -> None:
     assert spans(part) == shown.ranges
 
 
-def first_searches(timeline: Timeline) -> list[tuple[int, int]]:
-    """(number of the search in the log, frame before it) for the first search of every attempt to place a batch."""
+def first_searches(timeline: Timeline) -> list[tuple[int, int, str]]:
+    """(number in the log, frame before it, cache) for the first search of every cache in every decode."""
     searches = [
-        (event.ubatch, i - 1)
-        for i, frame in enumerate(timeline.frames)
-        for event in frame.events
+        (frame, event)
+        for frame in range(len(timeline.frames))
+        for event in timeline.frames[frame].events
         if isinstance(event, SlotSearched)
     ]
-    return [(number, frame) for number, (ubatch, frame) in enumerate(searches) if ubatch == 0]
+    firsts: dict[tuple[int, str], tuple[int, int, str]] = {}
+    for number, (frame, event) in enumerate(searches):
+        firsts.setdefault((timeline.frames[frame].op, event.cache), (number, frame - 1, event.cache))
+    return list(firsts.values())
 
 
 def test_every_run_is_here() -> None:
@@ -109,8 +116,8 @@ def test_the_timeline_shows_the_first_map_of_every_decode(name: str) -> None:
     maps, cursor = cell_maps(RUNS[name].log), timeline.cursor()
     firsts = first_searches(timeline)
     assert len(firsts) >= 2
-    for number, frame in firsts:
-        assert_shows(cursor.seek(frame).first, maps[number])
+    for number, frame, name_of_part in firsts:
+        assert_shows(cursor.seek(frame).parts[name_of_part], maps[number])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -120,8 +127,9 @@ def test_every_call_gives_back_what_was_recorded(name: str) -> None:
     cursor = timeline.cursor()
     assert len(timeline.results) == len(run.played) > 0
     for step, (recorded, result) in enumerate(zip(run.played, timeline.results, strict=True), start=1):
-        assert result.ret == recorded.result
-        assert spans(cursor.seek(timeline.frame_of(step)).first) == recorded.ranges
+        assert repr(result.ret) == repr(recorded.result)
+        *_, answering = cursor.seek(timeline.frame_of(step)).parts.values()
+        assert spans(answering) == recorded.ranges
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -134,14 +142,33 @@ def test_updates_happen_as_often_as_the_log_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_sizes_are_those_of_the_memory_line(name: str) -> None:
-    cache = UnifiedCache(scenario_of(RUNS[name]).cache.params)
-    [printed] = MEMORY.findall(RUNS[name].log)
-    params = cache.params
-    size_k, size_v = cache.size_k_bytes, cache.size_v_bytes
-    total, size_k, size_v = (f"{size / 2**20:.2f}" for size in (size_k + size_v, size_k, size_v))
-    counts = (str(params.kv_size), str(len(params.layers)), str(params.n_seq_max))
-    assert printed == (total, *counts, params.type_k, size_k, params.type_v, size_v)
+def test_sizes_are_those_of_the_memory_lines(name: str) -> None:
+    caches = make_context(scenario_of(RUNS[name])).cache.parts
+    lines = MEMORY.findall(RUNS[name].log)
+    assert len(lines) == len(caches) == RUNS[name].log.count("MiB, V (")
+    for cache, line in zip(caches, lines, strict=True):
+        size_k, size_v = cache.size_k_bytes, cache.size_v_bytes
+        sizes = [f"{size / 2**20:.2f}" for size in (cache.total_size, size_k + size_v, size_k, size_v)]
+        params = cache.params
+        counts = [str(params.kv_size), str(len(params.layers)), str(params.n_seq_max)]
+        assert list(line) == [sizes[0], sizes[1], *counts, params.type_k, sizes[2], params.type_v, sizes[3]]
+
+
+def test_the_layers_of_a_pair_are_those_of_the_log() -> None:
+    run = RUNS["swa-slide"]
+    halves = run.log.split("creating")[1:]
+    caches = make_context(scenario_of(run)).cache.parts
+    for cache, told in zip(caches, halves, strict=True):
+        assert f"size = {cache.params.kv_size} cells" in told.splitlines()[0]
+        held = re.findall(r"layer +(\d+): dev = CPU", told)
+        left_out = re.findall(r"layer +(\d+): skipped", told)
+        assert [int(layer) for layer in held] == list(cache.params.layers)
+        assert sorted(map(int, held + left_out)) == [*range(6)]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_graph_budget_is_that_of_the_log(name: str) -> None:
+    assert make_context(scenario_of(RUNS[name])).params.n_max_nodes == RUNS[name].printed("max_nodes")
 
 
 @pytest.mark.parametrize(("scenario_id", "name"), RECORDED.items())
@@ -163,6 +190,11 @@ def test_tokens_of_several_sequences_keep_their_order() -> None:
     first, second = token_runs([[5, 0, [0]], [6, 1, [0]], [7, 0, [1]]])
     assert (first.pos, first.n, first.seq, first.text) == (0, 2, (0,), ("5", "6"))
     assert (second.pos, second.n, second.seq, second.text) == (0, 1, (1,), ("7",))
+
+
+def test_a_figure_that_is_not_printed_is_told() -> None:
+    with pytest.raises(ValueError, match="the log prints no n_beam"):
+        printed("llama_context: n_ctx = 3", "n_beam")
 
 
 def test_a_map_of_the_wrong_size_is_told() -> None:

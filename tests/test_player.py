@@ -13,6 +13,7 @@ from kvmodel.events import (
     ShiftApplied,
     UBatchStored,
 )
+from kvmodel.events_recurrent import SlotFilled, StatesStored
 from kvmodel.ops import Decode, TokenRun
 from kvmodel.player import LASTING, play
 from kvmodel.scenario import Scenario
@@ -137,3 +138,108 @@ def test_runs_of_one_batch_follow_each_other() -> None:
     part = timeline.cursor().seek(1).first
     assert part.pos[:6].tolist() == [0, 1, 0, 1, 2, -1]
     assert [part.owners(cell) for cell in range(6)] == [(0,), (0,), (1,), (1,), (0, 1), ()]
+
+
+PAIR = {"kind": "iswa", "kv_size": 32, "n_seq_max": 1, "n_layer": 2, "n_pad": 8, "n_swa": 4}
+HOLE_IN_BASE = [decode(16), {"op": "seq_rm", "seq": 0, "p0": 2, "p1": 4}]
+"""Positions 2 and 3 have left the window half, which is full with 8 others, but leave a hole in the full half."""
+
+
+def halves(timeline: Timeline, step: int) -> list[list[str]]:
+    """For every frame of a step the lasting events with the half they happened in."""
+    frames = (timeline.frames[i] for i in timeline.frames_of(step))
+    return [[f"{e.cache} {type(e).__name__}" for e in frame.events if isinstance(e, LASTING)] for frame in frames]
+
+
+BOTH_STORED = ["base UBatchStored", "swa UBatchStored"]
+
+
+def test_a_frame_of_a_pair_waits_for_both_halves() -> None:
+    timeline = played([decode(6), {"op": "seq_cp", "src": 0, "dst": 1}, {"op": "clear"}], {"n_ubatch": 4}, **PAIR)
+    assert halves(timeline, 1) == [BOTH_STORED, BOTH_STORED]
+    assert halves(timeline, 2) == [["base SeqCopied", "swa SeqCopied"]]
+    assert halves(timeline, 3) == [["base Cleared", "swa Cleared"]]
+
+
+def test_what_one_half_does_alone_is_a_frame_before_the_batch_goes_on() -> None:
+    timeline = played([*HOLE_IN_BASE, {"op": "defrag"}, decode(1)], {"n_ubatch": 4}, **PAIR)
+    assert halves(timeline, 4) == [["base DefragApplied"], BOTH_STORED]
+    moved = timeline.cursor().seek(timeline.frames_of(4)[0])
+    assert moved.parts["base"].pos[:16].tolist() == [0, 1, 14, 15, *range(4, 14), -1, -1]
+    assert moved.parts["swa"].pos.tolist() == [*range(8, 16)]
+
+
+def test_what_one_half_does_alone_at_the_end_is_a_frame() -> None:
+    timeline = played([*HOLE_IN_BASE, {"op": "update", "optimize": True}], {"n_ubatch": 4}, **PAIR)
+    assert halves(timeline, 3) == [["base DefragApplied"]]
+
+
+def test_an_update_of_both_halves_is_one_frame() -> None:
+    edits = [{"op": "seq_rm", "seq": 0, "p0": 1, "p1": 3}, {"op": "seq_add", "seq": 0, "p0": 3, "shift": -2}]
+    timeline = played([decode(6), *edits, {"op": "defrag"}, decode(1)], {"n_ubatch": 8}, **PAIR, swa_full=True)
+    base = ["base ShiftApplied", "base DefragApplied"]
+    assert halves(timeline, 5) == [[*base, "swa ShiftApplied", "swa DefragApplied"], BOTH_STORED]
+
+
+def test_a_pair_that_retries_shows_the_defrag_of_its_full_half() -> None:
+    holes = [{"op": "seq_rm", "seq": 0, "p0": p0, "p1": p0 + 2} for p0 in (2, 6)]
+    timeline = played([decode(24), *holes, decode(11)], {"n_ubatch": 4}, **PAIR)
+    assert timeline.results[-1].ret == 0
+    assert halves(timeline, 4) == [["base DefragApplied"], *[BOTH_STORED] * 3]
+
+
+LEGACY = {"kind": "legacy", "kv_size": 48}
+
+
+def test_a_search_in_vain_moves_head_in_the_frame_before() -> None:
+    timeline = played([decode(40, n_ubatch=16), decode(20, 1, n_ubatch=8)], **LEGACY)
+    assert (timeline.results[1].ret, lasting(timeline, 2)) == (1, [[UBatchStored]])
+    [event] = [
+        e for frame in timeline.frames_of(2) for e in timeline.frames[frame].events if isinstance(e, UBatchStored)
+    ]
+    last = timeline.cursor().seek(timeline.frame_of(2)).first
+    assert (event.head, last.used) == (0, 48)
+    assert last.head == last.counters["head"] == 1
+
+
+def test_a_defrag_that_a_decode_requests_is_no_frame() -> None:
+    ops = [decode(156), {"op": "seq_rm", "seq": 0, "p0": 10, "p1": 100}, decode(1)]
+    timeline = played(ops, {"defrag_thold": 0.1}, kind="legacy", kv_size=256)
+    assert lasting(timeline, 3) == [[UBatchStored]]
+    assert [timeline.cursor().seek(timeline.frame_of(step)).first.counters["do_defrag"] for step in (2, 3)] == [
+        False,
+        True,
+    ]
+
+
+def test_a_failed_decode_of_the_older_cache_shows_its_roll_back() -> None:
+    timeline = played([decode(12, fail_at=1)], {"n_ubatch": 8}, **LEGACY)
+    assert lasting(timeline, 1) == [[UBatchStored], [UBatchStored], [SeqRemoved], [SeqRemoved]]
+    assert [timeline.cursor().seek(frame).first.used for frame in range(5)] == [0, 8, 12, 4, 0]
+
+
+RECURRENT = {"kind": "recurrent", "kv_size": 4, "n_seq_max": 4}
+
+
+def test_a_slot_of_states_shows_its_sources_before_they_are_taken() -> None:
+    timeline = played([decode(3), {"op": "seq_cp", "src": 0, "dst": 1}, decode(1, 1)], **RECURRENT)
+    assert lasting(timeline, 3) == [[SlotFilled], [StatesStored]]
+    filled, stored = (timeline.cursor().seek(frame).first for frame in timeline.frames_of(3))
+    assert (filled.src.tolist(), stored.src.tolist()) == ([0, -1, -1, 0], [0, -1, -1, 3])
+    assert filled.tail.tolist() == stored.tail.tolist() == [0, 3, -1, -1]
+    assert [timeline.frames[frame].ubatch is None for frame in timeline.frames_of(3)] == [True, False]
+
+
+def test_edits_of_states_are_frames() -> None:
+    edits = [
+        {"op": "seq_cp", "src": 0, "dst": 1},
+        {"op": "seq_add", "seq": 0, "shift": 5},
+        {"op": "seq_div", "seq": 0, "d": 2},
+        {"op": "seq_rm", "seq": 1, "p0": 1},
+        {"op": "seq_rm", "seq": 1},
+        {"op": "seq_keep", "seq": 0},
+    ]
+    timeline = played([decode(3), *edits], **RECURRENT)
+    kinds = [[kind.__name__ for frame in lasting(timeline, step) for kind in frame] for step in range(2, 8)]
+    assert kinds == [["StateShared"], ["StateShifted"], ["StateDivided"], [], ["StateRemoved"], ["SeqKept"]]
+    assert timeline.results[4].ret is False

@@ -65,7 +65,7 @@ def test_the_configuration_reaches_the_model() -> None:
     cache = CacheConfig(kv_size=64, swa_type="chunked", n_swa=8, n_layer=2, n_head_kv=(1, 2), type_k="q8_0")
     params = cache.params
     assert (params.kv_size, params.swa_type, params.heads) == (64, SWAType.CHUNKED, (1, 2))
-    assert ContextConfig(n_ubatch=7, defrag_thold=0.5).params.n_ubatch == 7
+    assert ContextConfig(n_ubatch=7, defrag_thold=0.5).params("unified").n_ubatch == 7
 
 
 @pytest.mark.parametrize(

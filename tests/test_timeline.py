@@ -9,49 +9,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from kvmodel.events import Event
+from kvmodel.configs import Kind
+from kvmodel.events import Event, UBatchStored
 from kvmodel.library import load
 from kvmodel.limits import MAX_OPS
 from kvmodel.ops import SeqAdd
-from kvmodel.player import Player, play
+from kvmodel.player import LASTING, Player, play
 from kvmodel.scenario import Scenario
 from kvmodel.snapshot import PartSnapshot, snapshot
-from kvmodel.timeline import Timeline, Tokens
-from tests.random_scenarios import scenarios
+from kvmodel.timeline import Frame, Timeline, Tokens
+from tests.random_scenarios import any_scenario, scenarios
 
 Arrays = dict[str, NDArray[Any]]
 
 
+Parts = dict[str, PartSnapshot]
+ALONE = {"ShiftApplied", "DefragApplied"}
+"""What an update may do to one half of a pair only."""
+
+KINDS = ("unified", "iswa", "legacy", "recurrent")
+
+
+def live(player: Player) -> Parts:
+    return {part.name: snapshot(part) for part in player.cache.parts}
+
+
 class Recorder(Player):
-    """Plays, and keeps a copy of the live arrays and every event by itself."""
+    """Plays, and keeps a copy of the live caches and every event by itself."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.seen: list[Event] = []
-        self.copies: list[PartSnapshot] = []
+        self.copies: list[Parts] = []
         super().__init__(scenario)
         for op in scenario.ops:
-            if not self.play(op):
+            goes_on = self.play(op)
+            self.copies[-1] = live(self)
+            if not goes_on:
                 break
 
     def receive(self, event: Event) -> None:
         self.seen.append(event)
         super().receive(event)
 
-    def close_frame(self) -> None:
-        self.copies.append(snapshot(self.cache.parts[0]))
-        super().close_frame()
+    def close_frame(self, *deltas: Any) -> None:
+        self.copies.append(live(self))
+        super().close_frame(*deltas)
 
 
-def assert_same(part: PartSnapshot, expected: PartSnapshot) -> None:
-    assert part.arrays.keys() == expected.arrays.keys()
-    for name, values in expected.arrays.items():
-        assert part.arrays[name].tolist() == values.tolist(), name
-    assert part.counters == expected.counters
-    assert part.spans.tolist() == expected.spans.tolist()
+def assert_same(shown: Parts, expected: Parts) -> None:
+    assert shown.keys() == expected.keys()
+    for name, part in expected.items():
+        assert shown[name].arrays.keys() == part.arrays.keys()
+        for array, values in part.arrays.items():
+            assert shown[name].arrays[array].tolist() == values.tolist(), (name, array)
+        assert shown[name].counters == part.counters
+        assert shown[name].spans.tolist() == part.spans.tolist()
 
 
-@given(scenarios(), st.lists(st.integers(-2, 60), min_size=1, max_size=12))
-def test_any_frame_in_any_order_is_what_the_cache_held(scenario: Scenario, visits: list[int]) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data(), visits=st.lists(st.integers(-2, 60), min_size=1, max_size=12))
+def test_any_frame_in_any_order_is_what_the_cache_held(kind: Kind, data: st.DataObject, visits: list[int]) -> None:
+    scenario = data.draw(scenarios(kind=kind))
     recorder = Recorder(scenario)
     timeline = play(scenario)
     cursor = timeline.cursor()
@@ -60,50 +78,56 @@ def test_any_frame_in_any_order_is_what_the_cache_held(scenario: Scenario, visit
         clamped = min(max(frame, 0), len(timeline.frames) - 1)
         shown = cursor.seek(frame)
         assert shown.frame == cursor.frame == clamped
-        assert_same(shown.first, recorder.copies[clamped])
+        assert_same(shown.parts, recorder.copies[clamped])
 
 
-@given(scenarios(max_ops=8))
-def test_a_step_is_what_playing_up_to_it_gives(scenario: Scenario) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_a_step_is_what_playing_up_to_it_gives(kind: Kind, data: st.DataObject) -> None:
+    scenario = data.draw(scenarios(max_ops=8, kind=kind))
     timeline = play(scenario)
     cursor = timeline.cursor()
     for step in reversed(range(timeline.n_steps)):
         fresh = Player(scenario)
         for op in scenario.ops[:step]:
             fresh.play(op)
-        assert_same(cursor.seek(timeline.frame_of(step)).first, snapshot(fresh.cache.parts[0]))
+        assert_same(cursor.seek(timeline.frame_of(step)).parts, live(fresh))
 
 
-@given(scenarios())
+@given(any_scenario)
 def test_deltas_are_the_differences(scenario: Scenario) -> None:
     recorder = Recorder(scenario)
     frames = recorder.timeline.frames
     for (before, now), frame in zip(pairwise(recorder.copies), frames[1:], strict=True):
-        delta = frame.parts["kv"].delta
-        differs = np.zeros(now.n_cells, np.bool_)
-        for name in now.arrays:
-            differs |= before.arrays[name] != now.arrays[name]
-            assert delta.before[name].tolist() == before.arrays[name][delta.cells].tolist()
-            assert delta.after[name].tolist() == now.arrays[name][delta.cells].tolist()
-        assert delta.cells.tolist() == np.flatnonzero(differs).tolist()
+        for name, part in now.items():
+            delta = frame.parts[name].delta
+            differs = np.zeros(part.n_cells, np.bool_)
+            for array, values in part.arrays.items():
+                old = before[name].arrays[array]
+                differs |= old != values
+                assert delta.before[array].tolist() == old[delta.cells].tolist()
+                assert delta.after[array].tolist() == values[delta.cells].tolist()
+            assert delta.cells.tolist() == np.flatnonzero(differs).tolist()
 
 
-@given(scenarios())
+@given(any_scenario)
 def test_history_and_changes_agree_with_the_arrays(scenario: Scenario) -> None:
     recorder = Recorder(scenario)
     timeline = recorder.timeline
-    rows = [np.stack([part.arrays[name].astype(np.int64) for name in part.arrays]) for part in recorder.copies]
-    changed = np.array([(now != before).any(axis=0) for before, now in pairwise(rows)])
-    n_cells = scenario.cache.kv_size
-    for cell in range(n_cells):
-        expected = [frame for frame in range(1, len(rows)) if changed[frame - 1, cell]]
-        assert list(timeline.history(cell, "kv")) == expected
-    if len(rows) > 1:
-        everything = timeline.changed(1, len(rows) - 1, "kv")
-        assert everything.tolist() == np.flatnonzero(changed.any(axis=0)).tolist()
+    for name, start in timeline.start.items():
+        rows = [
+            np.stack([values.astype(np.int64) for values in parts[name].arrays.values()]) for parts in recorder.copies
+        ]
+        changed = np.array([(now != before).any(axis=0) for before, now in pairwise(rows)])
+        for cell in range(start.n_cells):
+            expected = [frame for frame in range(1, len(rows)) if changed[frame - 1, cell]]
+            assert list(timeline.history(cell, name)) == expected
+        if len(rows) > 1:
+            everything = timeline.changed(1, len(rows) - 1, name)
+            assert everything.tolist() == np.flatnonzero(changed.any(axis=0)).tolist()
 
 
-@given(scenarios())
+@given(any_scenario)
 def test_every_event_stands_in_one_frame_of_its_operation(scenario: Scenario) -> None:
     recorder = Recorder(scenario)
     timeline = recorder.timeline
@@ -116,13 +140,33 @@ def test_every_event_stands_in_one_frame_of_its_operation(scenario: Scenario) ->
         assert {timeline.frames[i].op for i in timeline.frames_of(step)} == {step - 1}
 
 
-@given(scenarios())
+@given(any_scenario)
 def test_series_are_the_counters_of_the_steps(scenario: Scenario) -> None:
     timeline = play(scenario)
     cursor = timeline.cursor()
-    parts = [cursor.seek(timeline.frame_of(step)).first for step in range(timeline.n_steps)]
-    for counter in ("head", "used", "used_max_p1", "n_kv", "fragmentation"):
-        assert timeline.series(counter, "kv").tolist() == [float(part.counters[counter]) for part in parts]
+    for name in timeline.start:
+        parts = [cursor.seek(timeline.frame_of(step)).parts[name] for step in range(timeline.n_steps)]
+        for counter in ("head", "used", "used_max_p1", "n_kv", "fragmentation"):
+            assert timeline.series(counter, name).tolist() == [float(part.counters[counter]) for part in parts]
+
+
+def base_and_swa(frame: Frame) -> tuple[list[str], list[str]]:
+    """The kinds of the lasting events of each half, in order."""
+    lasting = [event for event in frame.events if isinstance(event, LASTING)]
+    base, swa = ([type(event).__name__ for event in lasting if event.cache == half] for half in ("base", "swa"))
+    return base, swa
+
+
+@given(scenarios(kind="iswa"))
+def test_both_halves_of_a_pair_are_at_the_same_moment(scenario: Scenario) -> None:
+    timeline = play(scenario)
+    for frame in timeline.frames:
+        base, swa = base_and_swa(frame)
+        stored = [event.ubatch for event in frame.events if isinstance(event, UBatchStored)]
+        assert stored in ([], [stored[0]] * 2 if stored else [])
+        assert {*base} - ALONE == {*swa} - ALONE
+        assert len(base) <= 2
+        assert not stored or base == swa == ["UBatchStored"]
 
 
 @pytest.fixture(scope="module")

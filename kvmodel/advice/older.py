@@ -1,0 +1,80 @@
+"""Advice for the caches of January 2025, which store as they search and cannot take a decode back."""
+
+from collections.abc import Iterable
+
+from kvmodel.advice.found import every, last
+from kvmodel.advice.slots import longest_run, more_cells
+from kvmodel.events import BatchSplit, Event, QuirkSeen, SlotSearched, UBatchStored
+from kvmodel.events_recurrent import SeqRmRefused, SlotRefused
+from kvmodel.types import CacheParams, get_padding, pad
+from kvmodel.words import count
+
+
+def partly_stored(events: Iterable[Event], params: CacheParams) -> list[str]:
+    """A transformer cache found no slot: what is stored stays, and no defrag is tried.
+
+    A larger cache is counted without its holes, since a part of the batch may be longer than each of them.
+    """
+    search = last(events, SlotSearched).search
+    if search.too_many:
+        return [f"Set n_ubatch to {search.n_cells:,} at most: a part of a batch cannot be longer than the cache."]
+    stored = _stored(events)
+    left = sum(last(events, BatchSplit).sizes) - stored
+    advised = [_kept(stored, "token")] if stored else []
+    if left <= search.free:
+        advised.append(f"Ask for a defrag and an update: {search.free:,} cells are free, but not in a row.")
+    if search.longest:
+        advised.append(f"Send parts of at most {count(search.longest, 'token')}: {longest_run(search)}.")
+    if left > search.free:
+        enough = pad(params.kv_size + left, get_padding(flash_attn=not params.v_trans))
+        advised += more_cells(left - search.free, enough)
+    return advised
+
+
+def _stored(events: Iterable[Event]) -> int:
+    """Tokens of a failed decode that are in the cache."""
+    return sum(len(event.stored) for event in every(events, UBatchStored))
+
+
+def _kept(n: int, noun: str) -> str:
+    first = f"The first {count(n, noun)} {'are' if n > 1 else 'is'} stored and"
+    return f"{first} {'stay' if n > 1 else 'stays'}: send the others only, or remove these before (seq_rm)."
+
+
+def rolled_back(events: Iterable[Event]) -> str:
+    """A transformer cache lost what has the positions that its slots have as cell numbers."""
+    if not any(event.quirk == "restore-by-index" for event in every(events, QuirkSeen)):
+        return "Send the batch again: what this decode had stored is removed."
+    return (
+        "Remove what is left of this batch (seq_rm), then send again what is missing: the roll-back took cell numbers"
+        " for positions, so it removed other cells."
+    )
+
+
+def no_place(events: Iterable[Event]) -> list[str]:
+    """A recurrent cache has no cell for a sequence of the batch."""
+    stored = _stored(events)
+    before = (
+        [f"The states have taken in {count(stored, 'token')} of the batch: send the others only."] if stored else []
+    )
+    refused = last(events, SlotRefused)
+    enough = f"make the cache with {refused.seq + 1:,} cells at least"
+    return [*before, f"Use sequence ids from 0 to {refused.n_cells - 1}, or {enough}: it needs one for each."]
+
+
+def removed_all() -> str:
+    """A recurrent cache cannot go back to an earlier state."""
+    return "Send every sequence again from position 0: states cannot be taken back, so all of them were removed."
+
+
+def seq_rm_refused(event: SeqRmRefused) -> list[str]:
+    """A state cannot lose a part of what it took in."""
+    if event.why == "unknown":
+        return ["Use the id of a sequence that has a place in this cache."]
+    if event.why == "all":
+        return ["Leave p0 and p1 open: of all sequences only all positions can be removed."]
+    again = f"positions 0 to {event.p0 - 1} again" if event.p0 else "what is to remain again"
+    return [
+        f"Remove all of sequence {event.seq} (p0 and p1 left open) and send {again}.",
+        "Keep a copy to return to (seq_cp) before tokens that may have to be taken back.",
+    ]
