@@ -19,7 +19,7 @@ def header() -> None:
             picker()
             badges = [f":gray-badge[{fact}]" for fact in facts(session.scenario())]
             if edits := session.edits():
-                badges.append(f":primary-badge[{count(edits, 'edit')}]")
+                badges.append(f":green-badge[{count(edits, 'edit')}]")
             st.markdown(" ".join(badges), width="content")
         opener()
 

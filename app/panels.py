@@ -44,7 +44,7 @@ def cells_title(moment: Moment) -> str:
     """What the map shows at this step."""
     if not moment.step:
         return f"{count(moment.part.n_cells, 'cell')}, all empty"
-    return f"Cells after :primary[{call(moment.timeline.scenario.ops[moment.step - 1])}]"
+    return f"Cells after :green[{call(moment.timeline.scenario.ops[moment.step - 1])}]"
 
 
 def happened(moment: Moment) -> None:
@@ -102,12 +102,11 @@ def mask(moment: Moment) -> None:
 def memory(moment: Moment) -> None:
     """How full the cache is, over all steps."""
     part, counters = moment.part, moment.part.counters
-    st.markdown("**Memory**")
-    with st.container(horizontal=True):
-        st.metric("used", f"{counters['used']:,} / {part.n_cells:,}", width="content")
+    st.markdown(f"**K and V take {mib(part.size_k_bytes + part.size_v_bytes)}**")
+    with st.container(horizontal=True, gap="medium"):
+        st.metric(f"used of {part.n_cells:,}", f"{counters['used']:,}", width="content")
         st.metric("n_kv", f"{part.n_kv:,}", width="content")
         st.metric("fragmentation", f"{counters['fragmentation']:.0%}", width="content")
-        st.metric("K + V", mib(part.size_k_bytes + part.size_v_bytes), width="content")
     if session.as_tables():
         st.dataframe(usage_table(moment.timeline, part.name), hide_index=True, height=TABLE_HEIGHT)
         return

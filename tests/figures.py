@@ -39,7 +39,7 @@ def traces(figure: Any) -> dict[str, dict[str, Any]]:
 def legend(figure: Any) -> list[str]:
     """The words of the legend, without their marks."""
     texts = [words["text"] for words in spec(figure)["layout"]["annotations"] if words.get("name") == "legend"]
-    marks = re.compile(r'<span style="color:#\w{6}">.*?</span> ')
+    marks = re.compile(r'<span style="color:#\w{6};[^"]*">.*?</span> ')
     return [entry.strip() for text in texts for entry in re.split(marks, text.replace("<br>", " "))[1:]]
 
 

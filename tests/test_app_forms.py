@@ -29,7 +29,7 @@ def step_of(page):
 def test_an_added_operation_is_shown_at_once(page):
     add(page, "clear")
     assert step_of(page) == STEPS + 1
-    assert "Cells after :primary[clear()]" in words(page)
+    assert "Cells after :green[clear()]" in words(page)
     assert "1 edit" in words(page)
 
 

@@ -120,13 +120,13 @@ def test_a_step_without_tokens_has_no_mask():
 
 def test_the_figures_of_the_cache_are_told(page):
     press(page, "Next")
-    # 6 of 32 cells; K and V: 1 layer x 64 elements x 2 bytes x 32 cells each.
+    # 6 of 32 cells; K and V: 64 elements of 2 bytes for each of 32 cells.
     assert {metric.label: metric.value for metric in page.metric} == {
-        "used": "6 / 32",
+        "used of 32": "6",
         "n_kv": "32",
         "fragmentation": "0%",
-        "K + V": "0.01 MiB",
     }
+    assert "K and V take 0.01 MiB" in words(page)
     table = page.table[0].value
     assert table.to_dict("list") == {"sequence": [0], "positions": ["0 to 5"], "cells": [6], "shared": [0]}
 

@@ -12,6 +12,8 @@ from kvmodel.figures.palette import Theme
 FONT = '"Source Sans", "Source Sans Pro", system-ui, -apple-system, "Segoe UI", sans-serif'
 FONT_SIZE = 13
 SMALL = 11
+LEGEND_WIDTH = 450
+"""Pixels of a line of a legend at most: what a plot has on a page of 820 pixels."""
 
 
 def figure(
@@ -37,7 +39,7 @@ def figure(
         annotations: words in the plot.
         **layout: further settings.
     """
-    rows = lines(entries, width)
+    rows = lines(entries, min(width, LEGEND_WIDTH))
     below = margin["b"] + LINE_HEIGHT * len(rows)
     shared = {
         "template": go.layout.Template(),

@@ -6,15 +6,22 @@ from typing import Any
 
 from kvmodel.figures.palette import PATTERNS, Theme
 
-LINE_HEIGHT = 18
+LINE_HEIGHT = 20
 """Pixels of a line of the legend."""
 
-CHAR_WIDTH, MARK_WIDTH = 6.4, 34
+CHAR_WIDTH, MARK_WIDTH = 6.4, 31
 """Pixels of a character, and of a mark with the space around an entry."""
 
+SIZES = {"■": 19, "□": 19}
+MARK_SIZE = 14
+"""Pixels of the type that marks are set in, so that each is as large as a capital letter."""
+
 SQUARE, OPEN, LINE, DOTS = "■", "□", "━━", "┅┅"
-PATTERN_SQUARES = dict(zip(PATTERNS, (SQUARE, "▤", "▥", "▨", "▧", "▦", "▩", "▒"), strict=True))
+PATTERN_SQUARES = dict(zip(PATTERNS, (SQUARE, "▤", "▥", "▨", "▧", "▦", "▩", "▣"), strict=True))
 """The character that looks like a square with that pattern."""
+
+LIFT = 10
+"""Pixels of space over a mark, which is set larger than the words."""
 
 BETWEEN = "\u2003\u2002"
 """Space between two entries that no browser folds."""
@@ -36,7 +43,7 @@ class Entry:
     @property
     def text(self) -> str:
         """The entry in the markup of Plotly's texts."""
-        return f'<span style="color:{self.colour}">{self.mark}</span> {self.name}'
+        return f'<span style="color:{self.colour};font-size:{SIZES.get(self.mark, MARK_SIZE)}px">{self.mark}</span> {self.name}'
 
 
 def swatch(name: str, colour: str, page: Theme, *, pattern: str = "") -> Entry:
@@ -46,7 +53,7 @@ def swatch(name: str, colour: str, page: Theme, *, pattern: str = "") -> Entry:
 
 def outline(name: str, colour: str) -> Entry:
     """An entry for cells with a line around them."""
-    return Entry(name, colour, f"<b>{OPEN}</b>")
+    return Entry(name, colour, OPEN)
 
 
 def lines(entries: Sequence[Entry], width: float) -> list[list[Entry]]:
@@ -74,7 +81,7 @@ def annotation(rows: Sequence[Sequence[Entry]], page: Theme, below: float) -> di
         "y": 0,
         "yref": "paper",
         "yanchor": "top",
-        "yshift": -below,
+        "yshift": LIFT - below,
         "showarrow": False,
         "font": {"color": page.muted},
     }

@@ -23,8 +23,8 @@ WARM_UP = 3
 TOKENS = 128
 GOAL = 1.5
 
-# The first chart is the map. Its heatmap is painted as an image, so a changed image is a changed map; the frame that finds
-# it paints it. Charts are all drawn when none changed its pictures for 250 ms.
+# The first chart is the map. Its heatmap is drawn as an image, so a changed image is a changed map; the frame that
+# finds it paints it. Charts are all drawn when none changed its pictures for 250 ms.
 MEASURE = """
 () => {
   const map = () => document.querySelector('.js-plotly-plot .heatmaplayer image')?.href.baseVal;
