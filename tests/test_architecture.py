@@ -25,7 +25,7 @@ LAYERS = (  # from the bottom up
     ("scenario", "scenarios", "library"),
     ("generations",),
     ("formats",),
-    ("timeline", "player", "advice"),
+    ("timeline", "player", "advice", "compare"),
     ("tables",),
     ("figures",),
     ("__init__", "__main__"),

@@ -3,12 +3,13 @@
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.defrag import defrag_figure
 from kvmodel.figures.mask import mask_figure
-from kvmodel.figures.tables import cells_table, events_table, mask_table, sequences_table, usage_table
+from kvmodel.figures.tables import cells_table, comparison_table, events_table, mask_table, sequences_table, usage_table
 from kvmodel.figures.usage import usage_figure
 
 __all__ = [
     "cells_figure",
     "cells_table",
+    "comparison_table",
     "defrag_figure",
     "events_table",
     "mask_figure",

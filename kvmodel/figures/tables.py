@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY, seq_bit
+from kvmodel.compare import Comparison
 from kvmodel.events import Event
 from kvmodel.explain import explain
 from kvmodel.figures.texts import MIB, owner_texts, reason_words, shift_of, token_texts
 from kvmodel.mask import mask_reasons
 from kvmodel.snapshot import PartSnapshot
-from kvmodel.timeline import Timeline, Token
+from kvmodel.timeline import OpResult, Timeline, Token
 
 
 def cells_table(part: PartSnapshot, *, tokens: Sequence[Token] = ()) -> pd.DataFrame:
@@ -101,3 +102,24 @@ def events_table(events: Iterable[Event]) -> pd.DataFrame:
     """One row an event: number, cache, event, and what happened in a sentence."""
     rows = [(i, event.cache, type(event).__name__, explain(event)) for i, event in enumerate(events, 1)]
     return pd.DataFrame(rows, columns=["number", "cache", "event", "what happened"])
+
+
+def comparison_table(comparison: Comparison) -> pd.DataFrame:
+    """One row a step: step, operation, what each side gave back, how many cells and shifts differ, head, used, n_kv.
+
+    Columns of one side end with its label; of several sets of cells they begin with the name of the set.
+    """
+    ops = comparison.a.scenario.ops[: comparison.n_steps - 1]
+    columns: dict[str, object] = {"step": np.arange(comparison.n_steps), "operation": ["start", *(op.op for op in ops)]}
+    for label, side in zip(comparison.labels, (comparison.a, comparison.b), strict=True):
+        columns[f"returned ({label})"] = ["", *map(_returned, side.results[: comparison.n_steps - 1])]
+    for i, (name, _) in enumerate(comparison.parts):
+        of = f"{name} " if len(comparison.parts) > 1 else ""
+        columns |= {f"{of}cells": comparison.cells[i], f"{of}shifts": comparison.shifts[i]}
+        for counter, values in comparison.counters.items():
+            columns |= {f"{of}{counter} ({comparison.labels[side]})": values[i, side] for side in (0, 1)}
+    return pd.DataFrame(columns | {"differs": comparison.differs})
+
+
+def _returned(result: OpResult) -> str:
+    return "ended" if result.error else "" if result.ret is None else str(result.ret)
