@@ -9,11 +9,14 @@ from app.controls import colouring, ubatch_choice
 from app.session import Moment
 from app.wording import call, mib
 from kvmodel.advice import advice
+from kvmodel.batch import UBatch
+from kvmodel.errors import ParamError
 from kvmodel.explain import explain
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.tables import cells_table, mask_table, sequences_table, usage_table
 from kvmodel.figures.usage import usage_figure
+from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import OpResult
 from kvmodel.words import count
 
@@ -106,8 +109,19 @@ def mask(moment: Moment) -> None:
     with beside:
         frame, ubatch = moment.ubatches[ubatch_choice(moment.step, len(moment.ubatches))]
     title.markdown(f"**{mask_title(len(ubatch))}**")
-    part, tokens = session.part_at(frame), moment.timeline.tokens
-    causal = moment.timeline.scenario.context.causal_attn
+    try:
+        mask_content(moment, session.part_at(frame), ubatch)
+    except ParamError as problem:
+        st.caption(f"This mask is too large to show: {problem}")
+
+
+def mask_content(moment: Moment, part: PartSnapshot, ubatch: UBatch) -> None:
+    """The mask of one ubatch as a picture or a table.
+
+    Raises:
+        ParamError: the table of a mask that takes too much memory.
+    """
+    tokens, causal = moment.timeline.tokens, moment.timeline.scenario.context.causal_attn
     if session.as_tables():
         table = mask_table(part, ubatch, causal=causal, tokens=tokens)
         st.dataframe(table, hide_index=True, height=LOW, lazy=True)
