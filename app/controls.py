@@ -93,7 +93,8 @@ def ubatch_choice(step: int, n_ubatches: int) -> int:
     """Which ubatch of a step the mask is shown for, counted from 0; the last one unless chosen."""
     if n_ubatches == 1:
         return 0
-    chosen = st.number_input(
-        f"Ubatch, 1 to {n_ubatches}", 1, n_ubatches, n_ubatches, key=f"ubatch.{step}.{n_ubatches}", width=150
-    )
+    with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
+        key = f"ubatch.{step}.{n_ubatches}"
+        chosen = st.number_input("Ubatch", 1, n_ubatches, n_ubatches, key=key, label_visibility="collapsed", width=110)
+        st.caption(f"of {count(n_ubatches, 'ubatch')}", width="content")
     return int(chosen) - 1

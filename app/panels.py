@@ -1,43 +1,59 @@
 """The panels of a step: cells, what happened, the mask, memory. Each reads a moment and places one picture or table."""
 
 import streamlit as st
+from plotly.graph_objects import Figure
+from streamlit.delta_generator import DeltaGenerator
 
 from app import session
 from app.controls import colouring, ubatch_choice
 from app.session import Moment
 from app.wording import call, mib
 from kvmodel.advice import advice
+from kvmodel.batch import UBatch
+from kvmodel.errors import ParamError
 from kvmodel.explain import explain
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.tables import cells_table, mask_table, sequences_table, usage_table
 from kvmodel.figures.usage import usage_figure
+from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import OpResult
 from kvmodel.words import count
 
-TABLE_HEIGHT = 300
-USAGE_HEIGHT = 170
+TALL, LOW = 300, 200
+"""Pixels of a table in the place of the map, and of a lower picture or table."""
 
 MAX_SENTENCES = 60
 """Sentences listed for one step; a batch of thousands of ubatches has more."""
 
-PLOT = {"displayModeBar": False}
-
 
 def cells(moment: Moment) -> None:
     """The map of the cells, or its table."""
-    title = cells_title(moment)
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown(f"**{title}**", width="content")
-        colouring()
-    tokens = moment.timeline.tokens
-    if session.as_tables():
-        st.dataframe(cells_table(moment.part, tokens=tokens), hide_index=True, height=TABLE_HEIGHT, lazy=True)
-        return
-    figure = cells_figure(
-        moment.part, colour=session.colour(), changed=moment.changed, tokens=tokens, theme=session.theme()
-    )
-    st.plotly_chart(figure, theme=None, config=PLOT)
+    tokens, pictures = moment.timeline.tokens, not session.as_tables()
+    title, beside = headed()
+    title.markdown(f"**{cells_title(moment)}**")
+    if pictures:
+        with beside:
+            colouring()
+    if pictures:
+        draw(
+            cells_figure(
+                moment.part, colour=session.colour(), changed=moment.changed, tokens=tokens, theme=session.theme()
+            )
+        )
+    else:
+        st.dataframe(cells_table(moment.part, tokens=tokens), hide_index=True, height=TALL, lazy=True)
+
+
+def headed() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The first line of a panel: a place for its title, and one at the right."""
+    line = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    return line.container(width="content"), line.container(width="content")
+
+
+def draw(figure: Figure) -> None:
+    """Place a picture, in its own colours."""
+    st.plotly_chart(figure, theme=None, config={"displayModeBar": False})
 
 
 def cells_title(moment: Moment) -> str:
@@ -89,14 +105,33 @@ def mask(moment: Moment) -> None:
         st.markdown("**No mask in this step**")
         st.caption("Only a step that stores tokens has one: it tells which cells each of them may look at.")
         return
-    frame, ubatch = moment.ubatches[ubatch_choice(moment.step, len(moment.ubatches))]
-    part = session.part_at(frame)
-    st.markdown(f"**What each of the {count(len(ubatch), 'new token')} may look at**")
-    causal = moment.timeline.scenario.context.causal_attn
+    title, beside = headed()
+    with beside:
+        frame, ubatch = moment.ubatches[ubatch_choice(moment.step, len(moment.ubatches))]
+    title.markdown(f"**{mask_title(len(ubatch))}**")
+    try:
+        mask_content(moment, session.part_at(frame), ubatch)
+    except ParamError as problem:
+        st.caption(f"This mask is too large to show: {problem}")
+
+
+def mask_content(moment: Moment, part: PartSnapshot, ubatch: UBatch) -> None:
+    """The mask of one ubatch as a picture or a table.
+
+    Raises:
+        ParamError: the table of a mask that takes too much memory.
+    """
+    tokens, causal = moment.timeline.tokens, moment.timeline.scenario.context.causal_attn
     if session.as_tables():
-        st.dataframe(mask_table(part, ubatch, causal=causal), height=TABLE_HEIGHT, lazy=True)
-        return
-    st.plotly_chart(mask_figure(part, ubatch, causal=causal, theme=session.theme()), theme=None, config=PLOT)
+        table = mask_table(part, ubatch, causal=causal, tokens=tokens)
+        st.dataframe(table, hide_index=True, height=LOW, lazy=True)
+    else:
+        draw(mask_figure(part, ubatch, causal=causal, tokens=tokens, theme=session.theme()))
+
+
+def mask_title(n_tokens: int) -> str:
+    """Whose mask it is."""
+    return f"What each of the {n_tokens:,} new tokens may look at" if n_tokens > 1 else "What the new token may look at"
 
 
 def memory(moment: Moment) -> None:
@@ -108,7 +143,6 @@ def memory(moment: Moment) -> None:
         st.metric("n_kv", f"{part.n_kv:,}", width="content")
         st.metric("fragmentation", f"{counters['fragmentation']:.0%}", width="content")
     if session.as_tables():
-        st.dataframe(usage_table(moment.timeline, part.name), hide_index=True, height=TABLE_HEIGHT)
-        return
-    figure = usage_figure(moment.timeline, part.name, step=moment.step, theme=session.theme())
-    st.plotly_chart(figure, height=USAGE_HEIGHT, theme=None, config=PLOT)
+        st.dataframe(usage_table(moment.timeline, part.name), hide_index=True, height=LOW, lazy=True)
+    else:
+        draw(usage_figure(moment.timeline, part.name, step=moment.step, theme=session.theme()))

@@ -7,7 +7,7 @@ from app import controls, forms, panels, session
 WIDE = 730
 """Pixels of the pictures' column; on a page too narrow for both columns the other one goes below."""
 
-SENTENCES_HEIGHT = 430
+SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls."""
 
 

@@ -43,7 +43,8 @@ class Entry:
     @property
     def text(self) -> str:
         """The entry in the markup of Plotly's texts."""
-        return f'<span style="color:{self.colour};font-size:{SIZES.get(self.mark, MARK_SIZE)}px">{self.mark}</span> {self.name}'
+        size = SIZES.get(self.mark, MARK_SIZE)
+        return f'<span style="color:{self.colour};font-size:{size}px">{self.mark}</span> {self.name}'
 
 
 def swatch(name: str, colour: str, page: Theme, *, pattern: str = "") -> Entry:

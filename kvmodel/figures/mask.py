@@ -17,9 +17,10 @@ from kvmodel.figures.grid import ticks
 from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import owner_texts, reason_words, safe, token_texts
-from kvmodel.mask import MaskReason, mask_reasons
+from kvmodel.mask import KQ_MASK_PAD, MaskReason, mask_reasons
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
+from kvmodel.types import pad
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
 WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 600, 17, 168, 34
@@ -86,17 +87,7 @@ def mask_figure(
         counts its cells by reason.
     """
     page, words = page_of(theme), reason_words(part.params.swa_type)
-    codes = mask_reasons(
-        part.pos[: part.n_kv],
-        part.seqs[: part.n_kv],
-        ubatch.pos,
-        ubatch.first_seq,
-        causal=causal,
-        swa_type=part.params.swa_type,
-        n_swa=part.params.n_swa,
-        padding=padding,
-    )
-    drawn = _drawn(codes)
+    drawn = _drawn(part, ubatch, causal, pad(len(ubatch), KQ_MASK_PAD) if padding else len(ubatch))
     return figure(
         page,
         [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page)],
@@ -112,19 +103,33 @@ def _height(rows: int) -> int:
     return max(MIN_HEIGHT, min(MAX_HEIGHT, ROW_HEIGHT * rows))
 
 
-def _drawn(codes: NDArray[np.uint8]) -> Drawn:
-    """The squares of a mask, or as many as can be seen."""
-    n, n_kv = codes.shape
-    rows = np.arange(n) if codes.size <= MAX_SQUARES else np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-    pool = max(1, -(-n_kv * len(rows) // MAX_SQUARES))
-    shown = codes[rows]
-    if pool == 1:
-        return Drawn(shown, rows, pool)
-    begins = np.arange(0, n_kv, pool)
+def _drawn(part: PartSnapshot, ubatch: UBatch, causal: bool, n: int) -> Drawn:
+    """The squares of a mask of `n` rows, or as many as can be seen; only rows that are drawn are worked out."""
+    size = n * part.n_kv
+    rows = np.arange(n) if size <= MAX_SQUARES else np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
+    asking = rows[rows < len(ubatch)]
+    shown = np.full((len(rows), part.n_kv), MaskReason.PADDING, np.uint8)
+    shown[: len(asking)] = mask_reasons(
+        part.pos[: part.n_kv],
+        part.seqs[: part.n_kv],
+        ubatch.pos[asking],
+        ubatch.first_seq[asking],
+        causal=causal,
+        swa_type=part.params.swa_type,
+        n_swa=part.params.n_swa,
+    )
+    pool = max(1, -(-shown.size // MAX_SQUARES))
+    return Drawn(shown, rows, pool) if pool == 1 else _pooled(shown, rows, pool)
+
+
+def _pooled(shown: NDArray[np.uint8], rows: NDArray[np.intp], pool: int) -> Drawn:
+    """`pool` neighbouring cells a square."""
+    begins = np.arange(0, shown.shape[1], pool)
     rank = np.argsort(PRIORITY).astype(np.uint8)
-    kinds = shown[:, None, :] == np.arange(len(MaskReason), dtype=np.uint8)[:, None]
-    counts = np.add.reduceat(kinds, begins, axis=2, dtype=np.min_scalar_type(pool)).swapaxes(1, 2)
-    return Drawn(PRIORITY[np.maximum.reduceat(rank[shown], begins, axis=1)], rows, pool, counts)
+    codes = PRIORITY[np.maximum.reduceat(rank[shown], begins, axis=1)]
+    unit = np.min_scalar_type(pool)
+    counts = [np.add.reduceat(shown == reason, begins, axis=1, dtype=unit) for reason in MaskReason]
+    return Drawn(codes, rows, pool, np.stack(counts, axis=-1))
 
 
 def _squares(

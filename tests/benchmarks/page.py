@@ -4,6 +4,7 @@ Run as `python -m tests.benchmarks.page`. Both pages step in turns in one run; a
 arrow key until the changed heatmap is painted, and until all charts of the page are.
 """
 
+import json
 import shutil
 import sys
 from statistics import median
@@ -13,8 +14,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from kvmodel.ops import Decode, TokenRun
 from kvmodel.scenario import CacheConfig, Scenario
 from tests.browser.conftest import CHROMIUM_FLAGS, CHROMIUM_NAMES, VIEWPORT
-from tests.browser.helpers import TIMEOUT_MS, open_page, rerun, settle, watch
+from tests.browser.helpers import TIMEOUT_MS, open_page, settle, watch
 from tests.browser.server import Server, serve
+from tests.browser.stepping import open_document
 from tests.sources import ROOT
 
 CELLS = 4096
@@ -59,14 +61,6 @@ def scenario() -> Scenario:
     return Scenario(title="4,096 cells", cache=CacheConfig(kv_size=CELLS, n_seq_max=4), ops=ops)
 
 
-def open_scenario(page: Page, scenario: Scenario) -> None:
-    """Give the app a scenario through its own form."""
-    page.get_by_role("button", name="Open a scenario").click()
-    page.get_by_label("Or the JSON itself").fill(scenario.to_json())
-    with rerun(page):
-        page.get_by_role("button", name="Open this scenario").click()
-
-
 def step(page: Page) -> dict[str, float]:
     """Press the right arrow key; milliseconds until the map and until everything is drawn."""
     page.bring_to_front()
@@ -87,7 +81,7 @@ def main() -> int:
     ):
         browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
         app, bare = (visit(browser, server) for server in (app_server, bare_server))
-        open_scenario(app, scenario())
+        open_document(app, json.loads(scenario().to_json()))
         times = [(step(app), step(bare)) for _ in range(WARM_UP + STEPS)][WARM_UP:]
         browser.close()
     return report(times)
