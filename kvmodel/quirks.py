@@ -146,8 +146,8 @@ QUIRKS = (
         (LEGACY,),
         "A freed cell keeps its pending shift",
         "Freeing a cell and clearing the cache leave its delta in place. The next token stored there inherits it and is"
-        " rotated by a shift that was meant for another token.",
-        "Shift a sequence, remove it, store new tokens in the same cells and update.",
+        " rotated by a shift that was meant for another token. A decode is safe, since it updates before it stores.",
+        "Shift a sequence, remove it, restore a saved state into the same cells and update.",
     ),
     Quirk(
         "recurrent-swap-loss",

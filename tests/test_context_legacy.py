@@ -178,6 +178,8 @@ def test_a_failed_computation_rolls_head_and_view_back() -> None:
     bench.decode((0, 30, (0,)))
     assert bench.decode((30, 4, (0,)), fail_at=0).ret == -3
     assert (bench.cache.head, bench.cache.n, bench.cache.used, bench.quirks()) == (30, 32, 30, [])
+    [stored] = [event for event in bench.events if isinstance(event, UBatchStored)]
+    assert (stored.begin, stored.head, stored.n_kv) == (30, 30, 64)
 
 
 @pytest.mark.parametrize(("fail_with", "ret"), [("aborted", 2), ("alloc_failed", -2), ("failed", -3)])
@@ -298,14 +300,26 @@ def test_a_decode_asks_for_a_defrag_above_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "n", "why"), [(96, 96, "few"), (128, 128, "below"), (256, 96, "few"), (256, 97, "below")]
+    ("size", "n", "why", "fragmentation"),
+    [(96, 66, "few", 0.0), (128, 96, "few", 0.0), (128, 112, "below", 0.125), (256, 97, "below", 31 / 128)],
 )
-def test_a_short_view_never_asks(size: int, n: int, why: str) -> None:
+def test_a_short_view_never_asks(size: int, n: int, why: str, fragmentation: float) -> None:
+    """The view is 96 or 128 cells; from 128 on the unused ones among them count."""
     bench = Bench(size, context={"defrag_thold": 0.5})
     bench.decode((0, n, (0,)))
     [decided] = [event for event in bench.events if isinstance(event, DefragDecided)]
-    assert (decided.do_defrag, decided.why) == (False, why)
+    assert (decided.do_defrag, decided.why, decided.fragmentation) == (False, why, fragmentation)
     assert not bench.cache.do_defrag
+
+
+@pytest.mark.parametrize(
+    ("thold", "do_defrag"), [(0.125, False), (0.125 - 1e-12, False), (0.125 - 1e-7, True), (0.0, True)]
+)
+def test_fragmentation_and_threshold_are_compared_in_single_precision(thold: float, do_defrag: bool) -> None:
+    bench = Bench(128, context={"defrag_thold": thold})
+    bench.decode((0, 112, (0,)))
+    [decided] = [event for event in bench.events if isinstance(event, DefragDecided)]
+    assert (decided.fragmentation, decided.do_defrag, bench.cache.do_defrag) == (0.125, do_defrag, do_defrag)
 
 
 @pytest.mark.parametrize("context", [{"defrag_thold": -0.5}, {"defrag_thold": 0.1, "causal_attn": False}])

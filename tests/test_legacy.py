@@ -136,10 +136,12 @@ def test_a_slot_may_lie_behind_the_wrap(holes):
     assert holes.row() == "abbaaa.."
 
 
-def test_more_tokens_than_cells_try_nothing(holes):
-    assert not holes.place((6, 9, (0,)))
-    [event] = holes.told()
-    assert (event.search.too_many, len(event.search.probe_start), holes.cache.head) == (True, 0, 1)
+@pytest.mark.parametrize(("head", "head_after"), [(1, 1), (22, 22), (23, 0)])
+def test_more_tokens_than_cells_try_nothing_but_may_start_early(holes, head, head_after):
+    holes.cache.head = head
+    ubatch = UBatch.plain(Batch.from_runs([(6, 9, (0,))]))
+    search = holes.cache.find_slot(ubatch, in_decode=True)
+    assert (search.too_many, len(search.probe_start), holes.cache.head) == (True, 0, head_after)
 
 
 @pytest.mark.parametrize(("head", "start", "reason"), [(12, 12, Start.HEAD), (13, 0, Start.EARLY)])
@@ -382,6 +384,8 @@ def test_a_cell_without_owner_is_overwritten_and_stays_counted():
     plan = bench.cache.apply_defrag(8)
     assert (plan.max_moves, plan.ids.tolist()) == (1, [4, 4, 4, 0])
     assert (bench.pos(5), bench.cache.used, bench.cache.head) == ([2, 0, 1, -1, -1], 4, 4)
+    bench.place((3, 1, (0,)))
+    assert (bench.row(), bench.cache.used) == ("aaa.a...", 5)
     assert bench.cache.check_integrity() == []
 
 

@@ -65,14 +65,13 @@ class LegacyCells:
         return np.where(self.pos[begin:end] >= 0, np.uint8(Blocked.OCCUPIED), np.uint8(0))
 
     def put(self, begin: int, pos: NDArray[np.int32], seqs: NDArray[np.uint64], token: NDArray[np.int32]) -> int:
-        """Fill cells from `begin` on; their deltas stay. Mutates.
+        """Fill free cells from `begin` on; their deltas stay. Mutates.
 
         Returns:
             how many of the cells had a delta left.
         """
         part = slice(begin, begin + len(pos))
-        self.pos[part], self.token[part] = pos, token
-        self.seqs[part] |= seqs
+        self.pos[part], self.seqs[part], self.token[part] = pos, seqs, token
         return int(np.count_nonzero(self.delta[part]))
 
     def free(self, cells: Index | slice) -> None:

@@ -71,7 +71,7 @@ class LegacyEdits(DataPlane):
         if len(hit):
             check_int("dst", dst, 0, MAX_SEQ - 1)
         self.head = 0
-        had = np.intersect1d(hit, self.cells.owned(dst), assume_unique=True)
+        had = hit[(self.cells.seqs[hit] & set_of(dst)) != 0]
         self.cells.seqs[hit] |= set_of(dst)
         self.emit(SeqCopied(src=src, dst=dst, p0=p0, p1=p1, cells=hit, had=had, cache=self.name))
 
