@@ -13,9 +13,16 @@ IDS = (
     "sliding-window",
     "chunked-attention",
     "cache-full",
+    "window-pair",
+    "window-pair-no-slot",
+    "older-partial-decode",
+    "shared-states",
     "recorded-fragment-then-defrag",
     "recorded-self-extend",
     "recorded-refused-batches",
+    "recorded-window-pair",
+    "recorded-older-fragments",
+    "recorded-states",
     "server-slots",
 )
 """Ids in the order in which a list shows them; each is a file in `kvmodel/scenarios`."""

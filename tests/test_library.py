@@ -3,10 +3,14 @@
 import json
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
+from kvmodel.compare import compare
 from kvmodel.errors import ParamError
-from kvmodel.events import CellsOverwritten, DefragApplied, Retried, ShiftApplied
+from kvmodel.events import CellsOverwritten, DefragApplied, PrepareFailed, Retried, ShiftApplied
+from kvmodel.events_recurrent import StateCopied
+from kvmodel.generations import make_context
 from kvmodel.library import IDS, load, shipped
 from kvmodel.ops import Decode
 from kvmodel.player import play
@@ -80,6 +84,13 @@ def test_a_scenario_plays_to_its_end(scenario_id: str, timelines: dict[str, Time
         ("recorded-fragment-then-defrag", [0] * 17 + [1]),
         ("recorded-self-extend", [0, 0]),
         ("recorded-refused-batches", [0, -1, -1, 0, -1]),
+        ("window-pair", [0] * 8),
+        ("window-pair-no-slot", [0, 1, 0, 1, 0, 0]),
+        ("older-partial-decode", [0, 0, 0, 0, 1, 0]),
+        ("shared-states", [0] * 6),
+        ("recorded-window-pair", [0] * 8 + [1, 0]),
+        ("recorded-older-fragments", [0] * 16 + [1, 1]),
+        ("recorded-states", [0] * 3),
     ],
 )
 def test_decodes_end_as_their_notes_say(scenario_id: str, codes: list[int], timelines: dict[str, Timeline]) -> None:
@@ -124,3 +135,57 @@ def test_the_server_defragments_by_threshold(timelines: dict[str, Timeline]) -> 
     assert set(returned(timeline)) == {0}
     assert steps_with(timeline, DefragApplied) == [26, 32]
     assert steps_with(timeline, ShiftApplied) == [39]
+
+
+def test_one_half_of_the_pair_is_a_ring(timelines: dict[str, Timeline]) -> None:
+    timeline = timelines["window-pair"]
+    assert [part.n_cells for part in timeline.start.values()] == [96, 32]
+    assert [len(part.params.layers) for part in timeline.start.values()] == [4, 22]
+    full = timeline.cursor().seek(timeline.frame_of(5)).parts
+    assert full["base"].pos[:56].tolist() == [*range(56)]
+    assert sorted(full["swa"].pos.tolist()) == [*range(24, 56)]
+    cut = timeline.cursor().seek(timeline.frame_of(9)).parts
+    assert (cut["base"].used, sorted(cut["swa"].pos[cut["swa"].pos >= 0].tolist())) == (24, [20, 21, 22, 23])
+
+
+@pytest.mark.parametrize(("swa_full", "returns"), [(False, [0, 1, 0, 1, 0, 0]), (True, [0, 0, 0, 1, 1, 0])])
+def test_a_full_window_half_would_have_had_a_slot(swa_full: bool, returns: list[int]) -> None:
+    scenario = load("window-pair-no-slot")
+    cache = scenario.cache.model_copy(update={"swa_full": swa_full})
+    timeline = play(scenario.model_copy(update={"cache": cache}))
+    assert returned(timeline) == returns
+    halves = [[e.cache for e in timeline.events_of(step) if isinstance(e, PrepareFailed)] for step in (2, 4)]
+    assert halves == ([["swa"] * 2, ["base"] * 2] if not swa_full else [[], ["base"] * 2])
+    assert make_context(timeline.scenario).cache.can_shift == swa_full
+
+
+def test_the_older_cache_keeps_deltas_and_half_a_batch(timelines: dict[str, Timeline]) -> None:
+    timeline = timelines["older-partial-decode"]
+    cursor = timeline.cursor()
+    freed = cursor.seek(timeline.frame_of(6)).first
+    assert [(cell, freed.pos[cell], freed.shift[cell]) for cell in (19, 20, 23, 24)] == [
+        (19, 15, -4),
+        (20, -1, -4),
+        (23, -1, -4),
+        (24, 8, 0),
+    ]
+    assert not cursor.seek(timeline.frame_of(7)).first.shift.any()
+    partly = cursor.seek(timeline.frame_of(9)).first
+    assert (partly.used, partly.spans[2].tolist()) == (58, [0, 31])
+    assert cursor.seek(timeline.frame_of(11)).first.used == 64
+    comparison = compare(timeline, play(timeline.scenario.on("unified")))
+    assert (comparison.first, np.flatnonzero(comparison.results).tolist()) == (2, [8, 9, 11])
+
+
+def test_states_are_shared_copied_and_swapped(timelines: dict[str, Timeline]) -> None:
+    timeline = timelines["shared-states"]
+    cursor = timeline.cursor()
+    assert [cursor.seek(timeline.frame_of(step)).first.tail.tolist() for step in (3, 4, 5, 12)] == [
+        [0, 0, 0, -1],
+        [0, 1, 0, -1],
+        [0, 2, 1, -1],
+        [3, 2, 1, 0],
+    ]
+    assert cursor.seek(timeline.frames_of(4)[0]).first.src.tolist() == [0, 0, -1, -1]
+    assert steps_with(timeline, StateCopied) == [4, 5, 9]
+    assert [(step, timeline.results[step - 1].ret) for step in (6, 7)] == [(6, False), (7, True)]

@@ -33,9 +33,12 @@ N_MAPS = {
     "y-equals-x-plus-1": 2,
 }
 RECORDED = {
-    "recorded-fragment-then-defrag": "fragment-then-defrag",
-    "recorded-self-extend": "self-extend",
-    "recorded-refused-batches": "y-equals-x-plus-1",
+    "recorded-fragment-then-defrag": ("0.3.11", "fragment-then-defrag"),
+    "recorded-self-extend": ("0.3.11", "self-extend"),
+    "recorded-refused-batches": ("0.3.11", "y-equals-x-plus-1"),
+    "recorded-window-pair": ("0.3.11", "swa-slide"),
+    "recorded-older-fragments": ("0.3.7", "fragment-then-defrag"),
+    "recorded-states": ("0.3.7", "recurrent"),
 }
 """Shipped scenarios and the runs they are."""
 
@@ -171,14 +174,19 @@ def test_the_graph_budget_is_that_of_the_log(name: str) -> None:
     assert make_context(scenario_of(RUNS[name])).params.n_max_nodes == RUNS[name].printed("max_nodes")
 
 
-@pytest.mark.parametrize(("scenario_id", "name"), RECORDED.items())
-def test_shipped_recordings_are_the_runs(scenario_id: str, name: str) -> None:
+def test_every_recorded_scenario_is_here() -> None:
+    assert [scenario_id for scenario_id in shipped() if scenario_id.startswith("recorded-")] == list(RECORDED)
+
+
+@pytest.mark.parametrize("scenario_id", RECORDED)
+def test_shipped_recordings_are_the_runs(scenario_id: str) -> None:
+    version, name = RECORDED[scenario_id]
     scenario = shipped()[scenario_id]
     bare = [op.model_copy(update={"note": ""}) for op in scenario.ops]
-    expected = scenario_of(RUNS[name])
+    expected = scenario_of(runs(version)[name])
     assert bare == list(expected.ops)
     assert (scenario.cache, scenario.context) == (expected.cache, expected.context)
-    assert scenario.source == f"A recorded run of llama.cpp as in llama-cpp-python 0.3.11: {name}"
+    assert scenario.source == f"A recorded run of llama.cpp as in llama-cpp-python {version}: {name}"
 
 
 def test_an_unknown_call_is_told() -> None:
