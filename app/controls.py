@@ -83,6 +83,17 @@ def colouring() -> None:
     )
 
 
+def half_choice(name: str, halves: dict[str, str]) -> None:
+    """Which half of a pair mask, sequences and memory speak of."""
+    st.menu_button(
+        halves[name],
+        list(halves),
+        format_func=halves.__getitem__,
+        key=session.HALF_PICKED,
+        on_click=session.choose_half,
+    )
+
+
 def showing() -> None:
     """Pictures, or the tables behind them."""
     label = "Show pictures" if session.as_tables() else "Show tables"

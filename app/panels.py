@@ -5,7 +5,7 @@ from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
 from app import session
-from app.controls import colouring, ubatch_choice
+from app.controls import colouring, half_choice, ubatch_choice
 from app.session import Moment
 from app.wording import call, mib
 from kvmodel.advice import advice
@@ -14,11 +14,18 @@ from kvmodel.errors import ParamError
 from kvmodel.explain import explain
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.mask import mask_figure
-from kvmodel.figures.tables import cells_table, mask_table, sequences_table, usage_table
+from kvmodel.figures.states import states_figure
+from kvmodel.figures.tables import cells_table, mask_table, sequences_table, states_table, usage_table
 from kvmodel.figures.usage import usage_figure
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import OpResult
 from kvmodel.words import count
+
+HALVES = {"base": "Full half", "swa": "Window half"}
+"""What the halves of a pair are called."""
+
+HALF_WIDTH = 335
+"""Pixels of one of two maps side by side."""
 
 TALL, LOW = 300, 200
 """Pixels of a table in the place of the map, and of a lower picture or table."""
@@ -29,20 +36,37 @@ MAX_SENTENCES = 60
 
 def cells(moment: Moment) -> None:
     """The map of the cells, or its table."""
-    tokens, pictures = moment.timeline.tokens, not session.as_tables()
     title, beside = headed()
     title.markdown(f"**{cells_title(moment)}**")
-    if pictures:
+    if not session.as_tables() and not holds_states(moment.parts[0]):
         with beside:
             colouring()
-    if pictures:
-        draw(
-            cells_figure(
-                moment.part, colour=session.colour(), changed=moment.changed, tokens=tokens, theme=session.theme()
-            )
-        )
+    if len(moment.parts) == 1:
+        one_map(moment, moment.parts[0])
+        return
+    for part, place in zip(moment.parts, st.columns(len(moment.parts), gap="small"), strict=True):
+        with place:
+            st.caption(f"{HALVES[part.name]}: {count(part.n_cells, 'cell')}")
+            one_map(moment, part, HALF_WIDTH)
+
+
+def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> None:
+    """The cells of one part: a map, states with their tails and sources, or a table."""
+    tokens, theme, changed = moment.timeline.tokens, session.theme(), moment.changed[part.name]
+    states = holds_states(part)
+    if session.as_tables():
+        table = states_table(part, tokens=tokens) if states else cells_table(part, tokens=tokens)
+        st.dataframe(table, hide_index=True, height=TALL, lazy=True)
+    elif states:
+        draw(states_figure(part, changed=changed, tokens=tokens, theme=theme))
     else:
-        st.dataframe(cells_table(moment.part, tokens=tokens), hide_index=True, height=TALL, lazy=True)
+        colour = session.colour()
+        draw(cells_figure(part, colour=colour, changed=changed, tokens=tokens, width=width, theme=theme))
+
+
+def holds_states(part: PartSnapshot) -> bool:
+    """Whether a cell holds the state of a sequence instead of one token."""
+    return "tail" in part.arrays
 
 
 def headed() -> tuple[DeltaGenerator, DeltaGenerator]:
@@ -59,7 +83,7 @@ def draw(figure: Figure) -> None:
 def cells_title(moment: Moment) -> str:
     """What the map shows at this step."""
     if not moment.step:
-        return f"{count(moment.part.n_cells, 'cell')}, all empty"
+        return f"{count(sum(part.n_cells for part in moment.parts), 'cell')}, all empty"
     return f"Cells after :green[{call(moment.timeline.scenario.ops[moment.step - 1])}]"
 
 
@@ -94,13 +118,17 @@ def first_look(moment: Moment) -> None:
 
 def sequences(moment: Moment) -> None:
     """Which sequences are in the cache."""
-    table = sequences_table(moment.part)
+    table = sequences_table(session.half(moment.parts))
     if len(table):
         st.table(table, border="horizontal", hide_index=True)
 
 
 def mask(moment: Moment) -> None:
     """Which cells each new token may look at, and why not."""
+    if holds_states(moment.parts[0]):
+        st.markdown("**No mask with states**")
+        st.caption("A recurrent model looks at no cells: each sequence's state has taken in all of its tokens.")
+        return
     if not moment.ubatches:
         st.markdown("**No mask in this step**")
         st.caption("Only a step that stores tokens has one: it tells which cells each of them may look at.")
@@ -108,9 +136,11 @@ def mask(moment: Moment) -> None:
     title, beside = headed()
     with beside:
         frame, ubatch = moment.ubatches[ubatch_choice(moment.step, len(moment.ubatches))]
-    title.markdown(f"**{mask_title(len(ubatch))}**")
+    part = session.half(session.parts_at(frame))
+    where = f" in the {HALVES[part.name].lower()}" if part.name in HALVES else ""
+    title.markdown(f"**{mask_title(len(ubatch))}{where}**")
     try:
-        mask_content(moment, session.part_at(frame), ubatch)
+        mask_content(moment, part, ubatch)
     except ParamError as problem:
         st.caption(f"This mask is too large to show: {problem}")
 
@@ -136,8 +166,13 @@ def mask_title(n_tokens: int) -> str:
 
 def memory(moment: Moment) -> None:
     """How full the cache is, over all steps."""
-    part, counters = moment.part, moment.part.counters
-    st.markdown(f"**K and V take {mib(part.size_k_bytes + part.size_v_bytes)}**")
+    part = session.half(moment.parts)
+    counters = part.counters
+    title, beside = headed()
+    title.markdown(f"**K and V take {mib(sum(each.size_k_bytes + each.size_v_bytes for each in moment.parts))}**")
+    if len(moment.parts) > 1:
+        with beside:
+            half_choice(part.name, HALVES)
     with st.container(horizontal=True, gap="medium"):
         st.metric(f"used of {part.n_cells:,}", f"{counters['used']:,}", width="content")
         st.metric("n_kv", f"{part.n_kv:,}", width="content")

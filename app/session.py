@@ -18,7 +18,7 @@ from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Cursor, OpResult, Timeline
 
-STEP, PICKED, COLOUR_PICKED = "step", "picked", "colour_picked"
+STEP, PICKED, COLOUR_PICKED, HALF_PICKED = "step", "picked", "colour_picked", "half_picked"
 OPENING, OPEN_FILE, OPEN_TEXT, OPEN_REFUSED = "opening", "open_file", "open_text", "open_refused"
 
 MAX_TIMELINES = 16
@@ -45,16 +45,16 @@ class Moment:
 
     Attributes:
         timeline, step: which one.
-        part: the cells after the step.
-        changed: cells that the step changed, intp.
+        parts: the cells after the step; of a pair both halves.
+        changed: for every part the cells that the step changed, intp.
         ubatches: frames of the step that stored a ubatch, each with what it stored.
         result: what the operation gave back, None before the first.
     """
 
     timeline: Timeline
     step: int
-    part: PartSnapshot
-    changed: NDArray[np.intp]
+    parts: tuple[PartSnapshot, ...]
+    changed: dict[str, NDArray[np.intp]]
     ubatches: tuple[tuple[int, UBatch], ...]
     result: OpResult | None
 
@@ -170,20 +170,31 @@ def moment() -> Moment:
     cursor, at = _visit().cursor, step()
     timeline = cursor.timeline
     frames = timeline.frames_of(at)
-    part = cursor.seek(frames[-1]).first
+    parts = cursor.seek(frames[-1]).parts
     return Moment(
         timeline,
         at,
-        part,
-        timeline.changed(frames[0], frames[-1], part.name),
+        tuple(parts.values()),
+        {name: timeline.changed(frames[0], frames[-1], name) for name in parts},
         tuple((i, ubatch) for i in frames if (ubatch := timeline.frames[i].ubatch) is not None),
         timeline.results[at - 1] if at else None,
     )
 
 
-def part_at(frame: int) -> PartSnapshot:
-    """The cells after one frame of the timeline."""
-    return _visit().cursor.seek(frame).first
+def parts_at(frame: int) -> tuple[PartSnapshot, ...]:
+    """The cells after one frame of the timeline; of a pair both halves."""
+    return tuple(_visit().cursor.seek(frame).parts.values())
+
+
+def half(parts: tuple[PartSnapshot, ...]) -> PartSnapshot:
+    """The part that mask, sequences and memory speak of: the only one, or the half that was picked."""
+    picked = st.session_state.get("half")
+    return next((part for part in parts if part.name == picked), parts[-1])
+
+
+def choose_half() -> None:
+    """Let mask, sequences and memory speak of the half that was picked."""
+    st.session_state["half"] = st.session_state[HALF_PICKED]
 
 
 def colour() -> Colour:
