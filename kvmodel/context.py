@@ -79,7 +79,19 @@ class ContextLike(Protocol):
 
     @property
     def cache(self) -> Sequences:
-        """The cache that decode fills; sequence calls go to it."""
+        """The cache that decode fills."""
+        ...
+
+    def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
+        """As a program calls it. Mutates."""
+        ...
+
+    def seq_add(self, seq: int, p0: int, p1: int, shift: int) -> None:
+        """As a program calls it. Mutates."""
+        ...
+
+    def seq_div(self, seq: int, p0: int, p1: int, d: int) -> None:
+        """As a program calls it. Mutates."""
         ...
 
     def decode(
@@ -110,6 +122,18 @@ class Context:
         self.params = params or ContextParams()
         self.emit = emit
         self._force_optimize = False
+
+    def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
+        """As a program calls it: the cache itself decides (`llama_kv_self_seq_cp`). Mutates."""
+        self.cache.seq_cp(src, dst, p0, p1)
+
+    def seq_add(self, seq: int, p0: int, p1: int, shift: int) -> None:
+        """As a program calls it: the cache itself decides (`llama_kv_self_seq_add`). Mutates."""
+        self.cache.seq_add(seq, p0, p1, shift)
+
+    def seq_div(self, seq: int, p0: int, p1: int, d: int) -> None:
+        """As a program calls it: the cache itself decides (`llama_kv_self_seq_div`). Mutates."""
+        self.cache.seq_div(seq, p0, p1, d)
 
     def defrag(self) -> None:
         """Ask for a defrag at the next update (`llama_kv_self_defrag`)."""

@@ -19,6 +19,7 @@ from kvmodel.events import (
     Decoded,
     DefragDecided,
     Emit,
+    NothingToDo,
     NoUpdate,
     QuirkSeen,
     silent,
@@ -46,18 +47,27 @@ class LegacyContext:
 
     def seq_cp(self, src: int, dst: int, p0: int, p1: int) -> None:
         """As a program calls it: nothing happens for one and the same sequence (`llama_kv_cache_seq_cp`). Mutates."""
-        if src != dst:
+        if src == dst:
+            self._nothing("seq_cp", "source and target are one sequence")
+        else:
             self.cache.seq_cp(src, dst, p0, p1)
 
     def seq_add(self, seq: int, p0: int, p1: int, shift: int) -> None:
         """As a program calls it: nothing happens for a shift of 0 (`llama_kv_cache_seq_add`). Mutates."""
-        if shift:
+        if shift == 0:
+            self._nothing("seq_add", "the shift is 0")
+        else:
             self.cache.seq_add(seq, p0, p1, shift)
 
     def seq_div(self, seq: int, p0: int, p1: int, d: int) -> None:
         """As a program calls it: nothing happens for a divisor of 1 (`llama_kv_cache_seq_div`). Mutates."""
-        if d != 1:
+        if d == 1:
+            self._nothing("seq_div", "the divisor is 1")
+        else:
             self.cache.seq_div(seq, p0, p1, d)
+
+    def _nothing(self, call: str, why: str) -> None:
+        self.emit(NothingToDo(call=call, why=why, cache=self.cache.name))
 
     def defrag(self) -> None:
         """Request a defrag at the next update; recurrent caches ignore it (`llama_kv_cache_defrag`). Mutates."""

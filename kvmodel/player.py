@@ -136,13 +136,13 @@ class Player:
             case SeqRm():
                 return OpResult(cache.seq_rm(op.seq, op.p0, op.p1))
             case SeqCp():
-                cache.seq_cp(op.src, op.dst, op.p0, op.p1)
+                self.context.seq_cp(op.src, op.dst, op.p0, op.p1)
             case SeqKeep():
                 cache.seq_keep(op.seq)
             case SeqAdd():
-                cache.seq_add(op.seq, op.p0, op.p1, op.shift)
+                self.context.seq_add(op.seq, op.p0, op.p1, op.shift)
             case SeqDiv():
-                cache.seq_div(op.seq, op.p0, op.p1, op.d)
+                self.context.seq_div(op.seq, op.p0, op.p1, op.d)
             case Update():
                 done = self.context.update(optimize=op.optimize, thold=op.thold, n_max_nodes=op.n_max_nodes)
                 return OpResult(None, message="" if done else "nothing to update")

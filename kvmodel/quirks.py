@@ -81,7 +81,7 @@ QUIRKS = (
     ),
     Quirk(
         "defrag-zero-budget",
-        (UNIFIED,),
+        (UNIFIED, LEGACY),
         "A defrag budget of 0 moves is no limit",
         "The plan stops when the number of moves equals the budget. With a budget of 0 the first move makes it 1, the"
         " two are never equal, and all holes are filled.",
@@ -97,7 +97,7 @@ QUIRKS = (
     ),
     Quirk(
         "state-truncated",
-        (UNIFIED,),
+        (UNIFIED, LEGACY),
         "A state file that ends early leaves a half-read cache",
         "Reading past the end of the stream throws before the clean-up that every other failure runs. What was read up"
         " to then stays in the cache.",
@@ -113,7 +113,7 @@ QUIRKS = (
     ),
     Quirk(
         "state-empty-seq",
-        (UNIFIED,),
+        (UNIFIED, LEGACY),
         "Restoring one sequence from an empty stream crashes",
         "A stream of 0 cells restored as a single sequence ends the process.",
         "Save a sequence that owns no cell and restore it as one sequence.",
