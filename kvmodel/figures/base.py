@@ -117,6 +117,12 @@ def outline_swatch(name: str, colour: str) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], name=name, mode="markers", marker=marker, showlegend=True, hoverinfo="skip")
 
 
+def line_swatch(name: str, colour: str, width: float, dash: str = "solid") -> go.Scatter:
+    """A legend entry: a line and words. Draws nothing."""
+    line = {"color": colour, "width": width, "dash": dash}
+    return go.Scatter(x=[None], y=[None], name=name, mode="lines", line=line, showlegend=True, hoverinfo="skip")
+
+
 def discrete_scale(colours: Sequence[str]) -> dict[str, Any]:
     """Settings of a heatmap whose values are indices into `colours`."""
     n = len(colours)

@@ -55,7 +55,7 @@ def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
     held = np.where(shift != 0, add(held, moved), held)
     token = np.array([safe(token) for token in texts.tolist()], np.str_)
     held = np.where(token != "", add(held, add(add("<br>token “", token), "”")), held)
-    return np.where(part.pos == EMPTY, "empty", held)
+    return np.where(part.pos == EMPTY, np.where(shift != 0, add("empty", moved), "empty"), held)
 
 
 def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:

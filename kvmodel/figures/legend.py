@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY as NO_POS
 from kvmodel.figures.base import outline_swatch, swatch
-from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour
+from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour, left_behind
 from kvmodel.figures.palette import Theme, seq_colour, seq_symbol, seq_tone
 from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
@@ -31,6 +31,9 @@ def cell_legend(
         entries = []
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
+    if colour == "shift" and left_behind(part).any():
+        tone = page.falling if shift_of(part)[1][left_behind(part)].min() < 0 else page.rising
+        entries.append(swatch(f"empty, {shift_of(part)[0]} left", page.empty, page, pattern="-", tone=tone))
     if changed and colour != "changed":
         entries.append(outline_swatch("changed", page.ink))
     if selected:
