@@ -58,10 +58,15 @@ def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> Non
         table = states_table(part, tokens=tokens) if states else cells_table(part, tokens=tokens)
         st.dataframe(table, hide_index=True, height=TALL, lazy=True)
     elif states:
-        draw(states_figure(part, changed=changed, tokens=tokens, theme=theme))
+        draw(states_figure(part, before=before(moment), tokens=tokens, theme=theme))
     else:
         colour = session.colour()
         draw(cells_figure(part, colour=colour, changed=changed, tokens=tokens, width=width, theme=theme))
+
+
+def before(moment: Moment) -> PartSnapshot | None:
+    """The states before the step, None at the start."""
+    return session.parts_at(moment.timeline.frame_of(moment.step - 1))[0] if moment.step else None
 
 
 def holds_states(part: PartSnapshot) -> bool:

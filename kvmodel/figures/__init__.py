@@ -3,7 +3,16 @@
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.defrag import defrag_figure
 from kvmodel.figures.mask import mask_figure
-from kvmodel.figures.tables import cells_table, comparison_table, events_table, mask_table, sequences_table, usage_table
+from kvmodel.figures.states import states_figure
+from kvmodel.figures.tables import (
+    cells_table,
+    comparison_table,
+    events_table,
+    mask_table,
+    sequences_table,
+    states_table,
+    usage_table,
+)
 from kvmodel.figures.usage import usage_figure
 
 __all__ = [
@@ -15,6 +24,8 @@ __all__ = [
     "mask_figure",
     "mask_table",
     "sequences_table",
+    "states_figure",
+    "states_table",
     "usage_figure",
     "usage_table",
 ]

@@ -40,7 +40,7 @@ def figure(
         **layout: further settings.
     """
     rows = lines(entries, min(width, LEGEND_WIDTH))
-    below = margin["b"] + LINE_HEIGHT * len(rows)
+    below = margin["b"] + legend_height(entries, width)
     shared = {
         "template": go.layout.Template(),
         "height": round(height + margin["t"] + below),
@@ -55,6 +55,11 @@ def figure(
         "annotations": [*annotations, *([annotation(rows, page, margin["b"])] if rows else [])],
     }
     return go.Figure(data=list(traces), layout={**shared, **layout})
+
+
+def legend_height(entries: Sequence[Entry], width: float) -> int:
+    """Pixels that the legend takes below a plot of that width."""
+    return LINE_HEIGHT * len(lines(entries, min(width, LEGEND_WIDTH)))
 
 
 def hover_label(page: Theme) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from kvmodel.errors import ParamError
 from kvmodel.figures import marks
-from kvmodel.figures.base import SMALL, axis, discrete_scale, figure
+from kvmodel.figures.bar import bar, make_room
+from kvmodel.figures.base import axis, discrete_scale, figure, legend_height
 from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift
-from kvmodel.figures.grid import Grid, Index, ticks
+from kvmodel.figures.grid import PLOT_WIDTH, Grid, Index, ticks
 from kvmodel.figures.hover import MAX_TEXT_CELLS, hover_layer
 from kvmodel.figures.labels import Room, cell_text, room_in
 from kvmodel.figures.legend import cell_legend
@@ -23,6 +24,12 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
 MARGIN = {"l": 50, "r": 82, "t": 22, "b": 16}
+MIN_WIDTH = 120
+"""Pixels that the squares get at least, however narrow the place."""
+
+TICK_WIDTH = 26
+"""Pixels of a column's number."""
+
 EDGE = 3
 """Pixels around the squares in which marks at the border have room."""
 
@@ -35,6 +42,7 @@ def cells_figure(
     tokens: Sequence[Token] = (),
     columns: int | None = None,
     selected: int | None = None,
+    width: int | None = None,
     theme: ThemeName = "light",
 ) -> go.Figure:
     """The cells in rows, in the order of the cache.
@@ -46,6 +54,7 @@ def cells_figure(
         tokens: the timeline's tokens, whose texts the cells show.
         columns: cells in a row; chosen from the number of cells if left out.
         selected: a cell to outline as selected.
+        width: pixels of the place for the whole figure; left out, a wide panel of the page.
         theme: light or dark.
 
     Returns:
@@ -55,7 +64,7 @@ def cells_figure(
     Raises:
         ParamError: no such colouring.
     """
-    page, grid = page_of(theme), Grid.of(part.n_cells, columns)
+    page, grid = page_of(theme), Grid.of(part.n_cells, columns, _plot_width(width))
     marked = np.empty(0, np.intp) if changed is None else np.asarray(changed, np.intp)
     texts = token_texts(part.token, tokens if grid.n <= MAX_TEXT_CELLS else ())
     room = room_in(grid, part, colour, tokens=bool((texts != "").any()))
@@ -75,16 +84,25 @@ def cells_figure(
     ]
     words = marks.side_words(grid, part.head, part.n_kv, page)
     height = grid.height + 2 * EDGE
-    return figure(
+    drawn = figure(
         page,
         traces,
         height=height,
         margin=MARGIN,
+        width=grid.width,
         entries=entries,
         shapes=shapes,
         annotations=words,
         **_axes(grid, page),
     )
+    if coded.scale:
+        make_room(drawn, below=0 if width is None else legend_height(entries, grid.width))
+    return drawn
+
+
+def _plot_width(width: int | None) -> int:
+    """Pixels of the squares in a figure of that width."""
+    return PLOT_WIDTH if width is None else max(MIN_WIDTH, width - MARGIN["l"] - MARGIN["r"] - 2 * EDGE)
 
 
 def pooled(part: PartSnapshot, grid: Grid) -> PartSnapshot:
@@ -120,7 +138,7 @@ def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
     rows, columns, high, wide = blocks.shape
     settings = discrete_scale(colours)
     if coded.scale:
-        settings |= {"showscale": True, "colorbar": _bar(coded.scale, page)}
+        settings |= {"showscale": True, "colorbar": bar(coded.scale, page)}
     return go.Heatmap(
         z=blocks.swapaxes(1, 2).reshape(rows * high, columns * wide),
         x0=-0.5 + 0.5 / wide,
@@ -133,35 +151,17 @@ def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
     )
 
 
-def _bar(scale: dict[str, Any], page: Theme) -> dict[str, Any]:
-    """The bar of a continuous scale, in the line of the legend."""
-    return {
-        "orientation": "h",
-        "thickness": 8,
-        "len": 0.32,
-        "x": 1,
-        "xanchor": "right",
-        "y": 0,
-        "yref": "container",
-        "yanchor": "bottom",
-        "ypad": 0,
-        "outlinewidth": 0,
-        "tickvals": scale["tickvals"],
-        "ticktext": scale["ticktext"],
-        "tickfont": {"size": SMALL, "color": page.muted},
-        "title": {"text": scale["title"], "side": "top", "font": {"size": SMALL, "color": page.muted}},
-    }
-
-
 def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
     """Cell numbers: of the first cell of a row at the left, how far into the row above."""
-    columns, rows = ticks(grid.columns, 16 if grid.columns <= 32 else 8), ticks(grid.rows, 16)
+    most = min(16 if grid.columns <= 32 else 8, grid.width // TICK_WIDTH)
+    columns, rows = ticks(grid.columns, most), ticks(grid.rows, 16)
     wide, high = (EDGE / pixels for pixels in grid.square)
     each = grid.columns * grid.pool
     return {
         "xaxis": axis(
             page,
             side="top",
+            tickangle=0,
             range=[-0.5 - wide, grid.columns - 0.5 + wide],
             tickvals=columns,
             ticktext=[f"+{column * grid.pool:,}" for column in columns],

@@ -43,6 +43,9 @@ PATTERN_SIZE = 4
 TALL = 8
 """Pixels of height where cells are large enough for text: two patterns, or a body for the text and a foot."""
 
+FOOT = 4
+"""Pixels of height of a cell whose lowest one shows something apart."""
+
 _PIXELS = {
     "": "0000 0000 0000 0000",
     "-": "0000 1111 0000 1111",
@@ -140,20 +143,33 @@ def by_position(part: PartSnapshot, page: Theme) -> Coded:
 
 
 def by_shift(part: PartSnapshot, page: Theme) -> Coded:
-    """Pending shifts on a scale that is symmetric around none; without a scale if nothing is pending."""
+    """Pending shifts on a scale that is symmetric around none; without a scale if nothing is pending.
+
+    An empty cell in which a shift was left (quirk stale-delta) shows it at its foot.
+    """
     word, shift = shift_of(part)
-    filled = part.pos != NO_POS
-    most = int(np.abs(shift[filled].astype(np.int64)).max(initial=0))
+    filled, left = part.pos != NO_POS, left_behind(part)
+    most = int(np.abs(shift[filled | left].astype(np.int64)).max(initial=0))
     if not most:
         return Coded(filled.astype(np.uint8)[:, None, None], [page.empty, page.filled])
     middle = (SCALE_STEPS - 1) // 2
-    codes = np.where(filled, 1 + middle + np.rint(shift / most * middle), EMPTY).astype(np.uint8)
+    shades = (1 + middle + np.rint(shift / most * middle)).astype(np.uint8)
+    codes = np.where(filled, shades, np.uint8(EMPTY))[:, None, None]
+    if left.any():
+        codes = np.repeat(codes, FOOT, axis=1)
+        codes[left, -1] = shades[left, None]
     scale = {
         "title": f"pending {word}",
         "tickvals": [1, 1 + middle, 1 + 2 * middle],
         "ticktext": [f"-{most:,}", "0", f"+{most:,}"],
     }
-    return Coded(codes[:, None, None], [page.empty, *shift_scale(page.name)], scale)
+    return Coded(codes, [page.empty, *shift_scale(page.name)], scale)
+
+
+def left_behind(part: PartSnapshot) -> NDArray[np.bool_]:
+    """Empty cells in which the shift of a former token was left, bool [n]."""
+    left: NDArray[np.bool_] = (part.pos == NO_POS) & (shift_of(part)[1] != 0)
+    return left
 
 
 def by_change(part: PartSnapshot, page: Theme, changed: NDArray[np.intp]) -> Coded:

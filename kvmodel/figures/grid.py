@@ -35,17 +35,19 @@ class Grid:
         n: cells.
         columns: squares in a row.
         pool: cells that share a square, 1 unless there are more cells than pixels.
+        width: pixels that the squares get, about.
     """
 
     n: int
     columns: int
     pool: int = 1
+    width: int = PLOT_WIDTH
 
     @classmethod
-    def of(cls, n: int, columns: int | None = None) -> "Grid":
-        """The arrangement for `n` cells; `columns` overrides the choice."""
+    def of(cls, n: int, columns: int | None = None, width: int = PLOT_WIDTH) -> "Grid":
+        """The arrangement for `n` cells on a plot of that width; `columns` overrides the choice."""
         pool = 1 << max(0, (-(-n // MAX_SQUARES) - 1).bit_length())
-        return cls(n, columns or columns_for(-(-n // pool)), pool)
+        return cls(n, columns or columns_for(-(-n // pool), width), pool, width)
 
     @property
     def squares(self) -> int:
@@ -65,7 +67,7 @@ class Grid:
     @property
     def square(self) -> tuple[float, float]:
         """Width and height of a square in pixels, about."""
-        return PLOT_WIDTH / self.columns, self.height / self.rows
+        return self.width / self.columns, self.height / self.rows
 
     def place(self, cells: Any) -> tuple[Any, Any]:
         """Row and column of a cell, or of an array of cells."""
@@ -112,10 +114,14 @@ def ticks(n: int, most: int) -> list[int]:
     return list(range(0, n, step))
 
 
-def columns_for(squares: int) -> int:
-    """Columns that make a map at least twice as wide as it is high, full rows if a divisor is near."""
-    columns = MIN_COLUMNS
-    while columns < 2 * -(-squares // columns):
+def columns_for(squares: int, width: int = PLOT_WIDTH) -> int:
+    """Columns that make a map at least twice as wide as it is high, full rows if a divisor is near.
+
+    On a plot that is not much wider than the map may be high, at least as wide as high.
+    """
+    shape = 2 if width > 1.5 * PLOT_HEIGHT else 1
+    columns = MIN_COLUMNS * shape // 2
+    while columns < shape * -(-squares // columns):
         columns *= 2
     if squares <= columns:
         return max(squares, 1)

@@ -56,7 +56,7 @@ def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
         different, which = np.unique(texts, return_inverse=True)
         token = np.array([safe(text) for text in different.tolist()], np.str_)[which]
         held = np.where(token != "", add(held, add(add("<br>token “", token), "”")), held)
-    return np.where(part.pos == EMPTY, "empty", held)
+    return np.where(part.pos == EMPTY, np.where(shift != 0, add("empty", moved), "empty"), held)
 
 
 def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:

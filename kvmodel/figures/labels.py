@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
-from kvmodel.figures.codes import TALL, Coded, Colour
+from kvmodel.figures.codes import TALL, Coded, Colour, left_behind
 from kvmodel.figures.grid import Grid
 from kvmodel.figures.palette import ink_on
 from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
@@ -21,6 +21,9 @@ PITCH = 1.3
 
 FULL_HEIGHT = 40
 """Pixels of height from which on a cell's text has its full size."""
+
+FULL_WIDTH = 26
+"""Pixels of width from which on it has."""
 
 DROP = 2
 """Pixels that text above a foot is set lower, since lines reach higher than they hang."""
@@ -46,7 +49,7 @@ def room_in(grid: Grid, part: PartSnapshot, colour: Colour, *, tokens: bool) -> 
     width, height = grid.square
     shared = colour == "sequence" and bool((np.bitwise_count(part.seqs) > 1).any())
     for lines in range(3 if tokens else 2, 0, -1):
-        font = 10 if height < FULL_HEIGHT else 11 if lines > 2 else 12
+        font = 10 if height < FULL_HEIGHT or width < FULL_WIDTH else 11 if lines > 2 else 12
         left = TALL * (1 - (font * (PITCH * (lines - 1) + 1) + 1) / height)
         feet = shared and lines > 1
         if left >= (1 if feet else 0):
@@ -57,11 +60,11 @@ def room_in(grid: Grid, part: PartSnapshot, colour: Colour, *, tokens: bool) -> 
 def cell_text(
     part: PartSnapshot, coded: Coded, grid: Grid, texts: Strings, colour: Colour, room: Room
 ) -> list[go.Scatter]:
-    """One text trace over the cells in use, or none if their squares are too small.
+    """One text trace over the cells in use (and those with a shift left), or none if their squares are too small.
 
     The first line is the position (or the pending shift), the second the owners, the third the token's text.
     """
-    cells = np.flatnonzero(part.pos != EMPTY)
+    cells = np.flatnonzero((part.pos != EMPTY) | (left_behind(part) if colour == "shift" else False))
     if not room.lines or not len(cells):
         return []
     value = _signed(shift_of(part)[1][cells]) if colour == "shift" else part.pos[cells].astype(np.str_)

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY as NO_POS
-from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour
-from kvmodel.figures.entries import Entry, outline, swatch
+from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour, left_behind
+from kvmodel.figures.entries import PATTERN_SQUARES, Entry, outline, swatch
 from kvmodel.figures.palette import Theme, seq_colour, seq_symbol
 from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
@@ -29,6 +29,9 @@ def cell_legend(
         entries = []
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
+    if colour == "shift" and left_behind(part).any():
+        tone = page.falling if shift_of(part)[1][left_behind(part)].min() < 0 else page.rising
+        entries.append(Entry(f"empty, {shift_of(part)[0]} left", tone, PATTERN_SQUARES["-"]))
     if changed and colour != "changed":
         entries.append(outline("changed", page.ink))
     if selected:

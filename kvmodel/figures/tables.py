@@ -31,6 +31,25 @@ def cells_table(part: PartSnapshot, *, tokens: Sequence[Token] = ()) -> pd.DataF
     )
 
 
+def states_table(part: PartSnapshot, *, tokens: Sequence[Token] = ()) -> pd.DataFrame:
+    """One row a cell of a recurrent cache: cell, position of its state (missing where empty), sequences, source, token.
+
+    Beside them stands what the entry of that number says of the sequence of the same number: tail, its cell (missing
+    if it has no state).
+    """
+    empty = part.seqs == 0
+    return pd.DataFrame(
+        {
+            "cell": np.arange(part.n_cells),
+            "position": pd.arrays.IntegerArray(part.pos.copy(), empty),
+            "sequences": owner_texts(part.seqs),
+            "source": np.where(empty, "", np.where(part.src < 0, "zero", part.src.astype(np.str_))),
+            "token": token_texts(part.token, tokens),
+            "tail of the sequence": pd.arrays.IntegerArray(part.tail.copy(), part.tail < 0),
+        }
+    )
+
+
 def _positions(pos: NDArray[np.int32]) -> "pd.api.extensions.ExtensionArray":
     return pd.arrays.IntegerArray(pos.copy(), pos == EMPTY)
 

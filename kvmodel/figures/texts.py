@@ -39,6 +39,26 @@ def token_texts(token: NDArray[np.int32], tokens: Sequence[Token]) -> Strings:
     return np.array(known, np.str_)[which]
 
 
+def source_texts(part: PartSnapshot) -> Strings:
+    """Where the state of every cell comes from next, str [n]; empty for its own cell, and without a state."""
+    own = np.arange(part.n_cells)
+    named = np.strings.add("from cell ", part.src.astype(np.str_))
+    told = np.where(part.src < 0, "from zero", np.where(part.src == own, "", named))
+    return np.where(part.seqs != 0, told, "")
+
+
+def tail_texts(part: PartSnapshot) -> Strings:
+    """Where every sequence below the number of cells keeps its state, in words, str [n]."""
+    seqs = np.arange(min(part.n_cells, MAX_SEQ))
+    tail = part.tail[: len(seqs)]
+    bits = np.uint64(1) << seqs.astype(np.uint64)
+    owned = (part.seqs[np.maximum(tail, 0)] & bits) != 0
+    where = np.strings.add("its state is in cell ", tail.astype(np.str_))
+    lost = np.strings.add(np.strings.add("its tail points at cell ", tail.astype(np.str_)), ", which it does not own")
+    told = np.where(tail < 0, "no state", np.where(owned, where, lost))
+    return np.strings.add(np.strings.add(np.strings.add("sequence ", seqs.astype(np.str_)), ": "), told)
+
+
 def safe(text: str) -> str:
     """Text of a person as Plotly shows it, without its tags taking effect."""
     return escape(text, quote=False).replace("\n", "⏎")
