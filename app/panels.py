@@ -44,10 +44,11 @@ def cells(moment: Moment) -> None:
     if len(moment.parts) == 1:
         one_map(moment, moment.parts[0])
         return
-    for part, place in zip(moment.parts, st.columns(len(moment.parts), gap="small"), strict=True):
-        with place:
-            st.caption(f"{HALVES[part.name]}: {count(part.n_cells, 'cell')}")
-            one_map(moment, part, HALF_WIDTH)
+    with st.container(horizontal=True, gap="small"):
+        for part in moment.parts:
+            with st.container(width=HALF_WIDTH, gap="xsmall"):
+                st.caption(f"{HALVES[part.name]}: {count(part.n_cells, 'cell')}")
+                one_map(moment, part, HALF_WIDTH)
 
 
 def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> None:
