@@ -38,3 +38,6 @@ MAX_TIMELINE_BYTES = 1 << 29
 
 INT32_MAX = 2**31 - 1
 """The largest position; upstream's stand-in for an open end of a range."""
+
+MAX_NAME_BYTES = 256
+"""Bytes of an architecture's name in a file: several times the longest one."""
