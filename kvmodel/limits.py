@@ -41,3 +41,9 @@ INT32_MAX = 2**31 - 1
 
 MAX_NAME_BYTES = 256
 """Bytes of an architecture's name in a file: several times the longest one."""
+
+MAX_LOG_BYTES = 64 << 20
+"""Bytes of a debug log: hundreds of maps of 32,768 cells, and still only seconds to read."""
+
+MAX_READINGS = 2_000_000
+"""Symbols of one log tried where several readings are possible: some seconds of work at most."""
