@@ -32,7 +32,7 @@ def saved(run: LiveRun, cache: Sequences, call: Json) -> tuple[StateFile | None,
         anew = _anew(run, cache, call)
     except KVModelError as error:
         return None, iter([("file", path.name, f"{type(error).__name__}: {error}")])
-    return file, _differences(path, file, anew)
+    return file, _differences(path, file, anew, int(run.log.settings.get("n_vocab", 0)))
 
 
 def _anew(run: LiveRun, cache: Sequences, call: Json) -> StateFile:
@@ -41,7 +41,7 @@ def _anew(run: LiveRun, cache: Sequences, call: Json) -> StateFile:
     return SequenceFile.of(cache, call["seq"], call["tokens"])
 
 
-def _differences(path: Path, file: StateFile, anew: StateFile) -> Found:
+def _differences(path: Path, file: StateFile, anew: StateFile, n_vocab: int) -> Found:
     yield "tokens", file.tokens.tolist(), anew.tokens.tolist()
     yield "halves", len(file.parts), len(anew.parts)
     for i, (recorded, model) in enumerate(zip(file.parts, anew.parts, strict=False)):
@@ -50,6 +50,7 @@ def _differences(path: Path, file: StateFile, anew: StateFile) -> Found:
     yield "bytes of the cache", len(file.state), len(anew.state)
     if isinstance(file, SessionFile) and isinstance(anew, SessionFile):
         yield "arch", file.arch, anew.arch
+        yield "logits", len(file.logits), len(file.output_ids) * n_vocab
     yield "written again", path.read_bytes() == file.to_bytes(), True
 
 
