@@ -100,7 +100,8 @@ def kshift_report(
         magnitude: `corrected` turns it and leaves its length alone (quirk yarn-shift-magnitude).
 
     Raises:
-        ParamError: a position falls below 0, the type cannot be shifted, or the key does not fit the type or `n_rot`.
+        ParamError: a position falls below 0, the type cannot be shifted, the key does not fit the type or `n_rot`, or
+            its values become too large for the type.
     """
     kind = ggml_type(type_k, "type_k")
     if type_k not in SHIFTABLE:
@@ -111,7 +112,10 @@ def kshift_report(
     before = _stored(kind, _at(rope, key, pos))
     after = before
     for _ in range(times):
-        after = _stored(kind, _at(rope.for_shift(), after, handed, magnitude=magnitude == "upstream"))
+        after = _stored(kind, _at(rope, after, handed, magnitude=magnitude == "upstream"))
+    fresh = _stored(kind, _at(rope, key, new_pos))
+    if not all(np.isfinite(stored).all() for stored in (before, after, fresh)):
+        raise ParamError("key", f"values up to {np.abs(key).max():g}", f"values that stay finite as {type_k}")
     theta = {p: angles(rope, np.array([p], np.int32))[0].astype(np.float64) for p in (pos, new_pos, handed)}
     return KShiftReport(
         rope=rope,
@@ -122,7 +126,7 @@ def kshift_report(
         times=times,
         before=before,
         after=after,
-        fresh=_stored(kind, _at(rope, key, new_pos)),
+        fresh=fresh,
         turned=times * theta[handed],
         due=theta[new_pos] - theta[pos],
     )

@@ -114,6 +114,11 @@ def test_a_key_of_zeros_has_not_grown() -> None:
         ({"type_k": "q8_0"}, "row is 4; allowed: a multiple of 32 elements for type q8_0"),
         ({"rope": RopeParams(8)}, "n_rot is 8; allowed: at most the 4 elements of a head"),
         ({"times": 1001}, "times is 1001; allowed: a whole number from 0 to 1000"),
+        (
+            {"key": np.full(4, 1e5, np.float32), "type_k": "f16"},
+            "key is 'values up to 100000'; allowed: values that stay",
+        ),
+        ({"rope": RopeParams(4, attn_factor=9.0), "times": 99, "shift": 1}, "key is 'values up to 2'; allowed: values"),
         ({"k_shift": 2**31}, "k_shift is 2147483648; allowed"),
     ],
 )

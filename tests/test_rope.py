@@ -190,6 +190,14 @@ def test_yarn_keeps_fast_pairs_and_scales_slow_ones() -> None:
     assert (mixed[1:5] / plain[1:5]).tolist() == pytest.approx([0.85, 0.7, 0.55, 0.4], rel=1e-6)
 
 
+def test_yarns_mix_ends_at_the_last_dimension() -> None:
+    """For 2,086 turns the logarithms give 1.16, for 1 turn 8.04: the mix starts at 1 and ends at 7 = n_rot - 1."""
+    rope = RopeParams(8, freq_base=100.0, freq_scale=0.5, n_ctx_orig=65_536, ext_factor=1.0, beta_fast=2086.0)
+    pos = np.array([40], np.int32)
+    mixed, plain = angles(rope, pos)[0], angles(RopeParams(8, freq_base=100.0), pos)[0]
+    assert (mixed / plain).tolist() == pytest.approx([1, 1, 1 - 1 / 12, 1 - 2 / 12], rel=1e-6)
+
+
 def test_yarn_lengthens() -> None:
     rope = RopeParams(32, freq_scale=0.25, ext_factor=1.0)
     assert float(rope.magnitude) == pytest.approx(1 + 0.1 * np.log(4), rel=1e-7)
