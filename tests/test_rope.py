@@ -10,86 +10,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel.errors import ParamError
-from kvmodel.ggml import dequantize
 from kvmodel.rope import RopeParams, RopeType, angles, rotate
-from kvmodel.rotation import Rotation
-from kvmodel.tensors import Layout, Tensors
-from kvmodel.types import CacheParams
+from tests.rope import compare, load, rows_of, shifted
+from tests.rope.__main__ import DEFAULT, main
 
-RECORDED = json.loads((Path(__file__).parent / "data" / "rope.json").read_text(encoding="utf-8"))
+RECORDED = load(DEFAULT)
 ONE_SINE_APART = {"norm-yarn-4x"}
-"""Recordings with one sine that lies within 0.02 units of the middle between two float32; the C library rounded up."""
-
-
-def rope_of(case: dict[str, Any]) -> RopeParams:
-    yarn = case["yarn"]
-    return RopeParams(
-        n_rot=case["n_rot"],
-        rope_type=case["rope"],
-        freq_base=case["freq_base"],
-        freq_scale=case["freq_scale"],
-        n_ctx_orig=yarn["orig_ctx"],
-        ext_factor=yarn["ext_factor"],
-        attn_factor=yarn["attn_factor"],
-        beta_fast=yarn["beta_fast"],
-        beta_slow=yarn["beta_slow"],
-    )
-
-
-def rows_of(texts: list[str]) -> np.ndarray:
-    return np.array([list(bytes.fromhex(text)) for text in texts], np.uint8)
-
-
-def shifted(case: dict[str, Any]) -> tuple[CacheParams, np.ndarray, np.ndarray]:
-    """What a cache holds after the recorded shift: its description, our bytes, the library's bytes."""
-    n = len(case["k_before"])
-    params = CacheParams(
-        n, n_pad=1, n_head_kv=case["n_head_kv"], n_embd_head_k=case["head_dim"], type_k=case["type_k"],
-        arch=case["arch"],
-    )  # fmt: skip
-    tensors = Tensors(Layout.of(params))
-    tensors.k[0][:] = rows_of(case["k_before"])
-    Rotation(rope_of(case)).turn(tensors, params, np.full(n, case["shift"], np.int32))
-    return params, tensors.k[0], rows_of(case["k_after"])
+"""Recordings with one sine that lies within 0.03 units of the middle between two float32; the C library rounded up."""
 
 
 def named(case: dict[str, Any]) -> str:
     return str(case["name"])
 
 
-def of_type(*types: str) -> list[dict[str, Any]]:
-    return [case for case in RECORDED if case["type_k"] in types]
-
-
-@pytest.mark.parametrize("case", of_type("f32"), ids=named)
-def test_recorded_f32_keys(case: dict[str, Any]) -> None:
-    params, found, wanted = shifted(case)
-    ours, theirs = (dequantize(params.ggml_k, rows).astype(np.float64) for rows in (found, wanted))
-    bound = np.maximum(1e-5, 2e-6 * np.linalg.norm(theirs, axis=1))
-    assert (np.abs(ours - theirs).max(axis=1) <= bound).all()
-
-
-@pytest.mark.parametrize("case", of_type("f16"), ids=named)
-def test_recorded_f16_keys(case: dict[str, Any]) -> None:
-    _, found, wanted = shifted(case)
-    ours, theirs = (rows.view(np.float16) for rows in (found, wanted))
-    assert (np.abs(ours.astype(np.float64) - theirs) <= np.spacing(np.abs(theirs)).astype(np.float64)).all()
-
-
-@pytest.mark.parametrize("case", of_type("q8_0"), ids=named)
-def test_recorded_q8_0_keys(case: dict[str, Any]) -> None:
-    _, found, wanted = shifted(case)
-    apart = found != wanted
-    assert apart.mean() <= 0.005
-    assert (np.abs(found.view(np.int8).astype(int) - wanted.view(np.int8))[apart] == 1).all()
+@pytest.mark.parametrize("case", RECORDED, ids=named)
+def test_recorded_keys(case: dict[str, Any]) -> None:
+    assert compare(case).holds
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=named)
 def test_recorded_bytes(case: dict[str, Any]) -> None:
     """The roundings happen in the library's order, so all bytes agree; one sine apart, the last bit of some."""
-    _, found, wanted = shifted(case)
-    apart = np.count_nonzero(found != wanted)
+    apart = np.count_nonzero(shifted(case) != rows_of(case["k_after"]))
     assert apart <= 12 if case["name"] in ONE_SINE_APART else apart == 0
+
+
+def flipped(text: str, byte: int, bits: int) -> str:
+    data = bytearray.fromhex(text)
+    data[byte] ^= bits
+    return data.hex()
+
+
+@pytest.mark.parametrize(
+    ("type_k", "byte", "bits"), [("f32", 2, 0x40), ("f16", 0, 0x02), ("q8_0", 5, 0x01), ("q8_0", 1, 0x04)]
+)
+def test_a_wrong_recording_is_told(
+    type_k: str, byte: int, bits: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One value off by a little: an f32 by 2^-7 of itself, an f16 by two units, a q8_0 by a step or in its scale."""
+    case = next(case for case in RECORDED if case["type_k"] == type_k)
+    wrong = case | {"k_after": [flipped(case["k_after"][0], byte, bits), *case["k_after"][1:]]}
+    path = tmp_path / "rope.json"
+    path.write_text(json.dumps([case, wrong]), encoding="utf-8")
+    assert main([path]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert [line[:4] for line in told[:2]] == ["ok  ", "DIFF"]
+    assert told[2] == "2 K-shifts, 1 beyond what their type promises"
+
+
+def test_the_recordings_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([DEFAULT]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "12 K-shifts, 0 beyond what their type promises"
 
 
 def test_the_recordings_hold_every_kind() -> None:
