@@ -45,5 +45,5 @@ MAX_NAME_BYTES = 256
 MAX_LOG_BYTES = 64 << 20
 """Bytes of a debug log: hundreds of maps of 32,768 cells, and still only seconds to read."""
 
-MAX_READINGS = 2_000_000
+MAX_READINGS = 1_000_000
 """Symbols of one log tried where several readings are possible: some seconds of work at most."""

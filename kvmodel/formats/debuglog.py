@@ -13,8 +13,15 @@ from pathlib import Path
 
 from kvmodel.errors import ParamError
 from kvmodel.formats.debuglog_cut import Budget
-from kvmodel.formats.debuglog_lines import EMPTY, SEVERAL, UNCLEAR, BadMap
-from kvmodel.formats.debuglog_search import LoggedSearch, owner_codes, read_maps, read_spans, read_summary
+from kvmodel.formats.debuglog_lines import EMPTY, SEVERAL, UNCLEAR, BadMap, MapLines
+from kvmodel.formats.debuglog_search import (
+    LoggedSearch,
+    owner_codes,
+    read_cells,
+    read_prefix,
+    read_spans,
+    read_summary,
+)
 from kvmodel.formats.debuglog_settings import MemoryLine, SettingsReader
 from kvmodel.formats.debuglog_text import lines_of
 from kvmodel.limits import MAX_LOG_BYTES
@@ -179,6 +186,7 @@ def read_log(source: str | bytes) -> DebugLog:
         else:
             settings.take(text, number)
     searches = tuple(_named(list(_completed(found, lines, faults))))
+    faults += _without_map(searches, {fault.line for fault in faults})
     n_layer = settings.values.get("n_layer", "")
     window_layers = tuple(settings.window_layers[: int(n_layer) if re.fullmatch(r"[0-9]{1,6}", n_layer) else -1])
     faults.sort(key=lambda fault: fault.line)
@@ -190,18 +198,22 @@ def _completed(found: Sequence[LoggedSearch], lines: list[str], faults: list[Fau
     budget = Budget()
     ends = [*(search.line - 1 for search in found[1:]), len(lines)][: len(found)]
     for search, end in zip(found, ends, strict=True):
-        body = lines[search.line : end]
-        whole = replace(search, spans=read_spans(search, body))
+        body, prefix = lines[search.line : end], read_prefix(lines[search.line - 1])
+        maps = MapLines.gather(body, search.size, prefix)
+        whole = replace(search, spans=read_spans(body, maps, prefix))
         try:
-            maps = read_maps(whole, lines[search.line - 1], body, budget)
+            yield read_cells(whole, maps, budget)
         except BadMap as fault:
             faults.append(Fault(search.line, str(fault)))
-            maps = None
-        if maps:
-            for array in maps:
-                array.flags.writeable = False
-            whole = replace(whole, owners=maps[0], pos=maps[1])
-        yield whole
+            yield whole
+
+
+def _without_map(searches: Sequence[LoggedSearch], known: set[int]) -> Iterator[Fault]:
+    """Searches that lack their map in a log that has those of full caches, and so of all."""
+    if any(search.has_map and not search.n_swa for search in searches):
+        for search in searches:
+            if not search.has_map and search.line not in known:
+                yield Fault(search.line, "no map follows the summary, though the log has maps of other searches")
 
 
 def _named(searches: Sequence[LoggedSearch]) -> Iterator[LoggedSearch]:

@@ -36,8 +36,8 @@ def _line(text: str, n: int, highest: int, budget: Budget) -> Int32:
             return _fixed(text, n, WIDTH)
         except BadMap:  # trailing spaces may be gone, and its length be the usual one by chance
             pass
-    text, most = text.rstrip(), len(str(highest))
-    return _fixed(text, n, most) if len(text) == most * n else _wide(text, n, highest, budget)
+    bare, most = text.rstrip(), len(str(highest))
+    return _fixed(bare, n, most) if len(bare) == most * n else _wide(text, n, highest, budget)
 
 
 def _fixed(text: str, n: int, width: int) -> Int32:

@@ -1,25 +1,15 @@
 """One slot search in a log: the summary, the ranges of the sequences, and the maps of the cells if there are any."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.cells import single_owners
 from kvmodel.formats.debuglog_cut import Budget, TooManyReadings
-from kvmodel.formats.debuglog_lines import (
-    EMPTY,
-    OWNERS_A_LINE,
-    POSITIONS_A_LINE,
-    SEVERAL,
-    UNCLEAR,
-    BadMap,
-    line_cells,
-    owners_line,
-    positions_line,
-)
+from kvmodel.formats.debuglog_lines import EMPTY, SEVERAL, UNCLEAR, BadMap, MapLines
 from kvmodel.formats.debuglog_owners import owners
 from kvmodel.formats.debuglog_positions import positions
 from kvmodel.formats.debuglog_text import Prefix
@@ -36,7 +26,6 @@ RANGE = re.compile(
     r".*?find_slot: min\[(\d{1,2})\] = +(-?\d{1,10}), max\[(\d{1,2})\] = +(-?\d{1,10})\s*",
     re.ASCII,
 )
-Fits = Callable[[str, int, bool], str | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,65 +113,56 @@ def read_summary(text: str, line: int) -> LoggedSearch | None:
     return LoggedSearch(line, "kv", n, used, head, size, n_swa, {})
 
 
-def read_spans(search: LoggedSearch, body: Sequence[str]) -> dict[int, tuple[int, int]]:
-    """The ranges of the sequences among the lines after a summary: they ascend, and no map follows them."""
+def read_prefix(summary: str) -> Prefix:
+    """What stands before a summary line."""
+    match = SUMMARY.fullmatch(summary)
+    return Prefix(match[1] if match else "")
+
+
+def read_spans(body: Sequence[str], maps: MapLines, prefix: Prefix) -> dict[int, tuple[int, int]]:
+    """The ranges of the sequences: they stand behind the maps, they ascend, and no other map is among them.
+
+    Args:
+        body: the lines up to the next summary.
+        maps: the maps found among them.
+        prefix: what may stand before each.
+    """
     spans: dict[int, tuple[int, int]] = {}
-    for text in body if search.used else ():
+    for text in body[maps.end if maps.complete else 0 :]:
         if "min[" in text and (match := RANGE.fullmatch(text)):
             seq, first, again, last = map(int, match.groups())
             if spans and seq <= max(spans):
                 break
             if seq == again < MAX_SEQ and 0 <= first <= last <= INT32_MAX:
                 spans[seq] = first, last
-        elif spans and owners_line(text, *line_cells(search.size, OWNERS_A_LINE)[0]):
+        elif (spans or maps.complete) and maps.begins(text, prefix):
             break
     return spans
 
 
-def read_maps(
-    search: LoggedSearch, summary: str, body: Sequence[str], budget: Budget
-) -> tuple[NDArray[np.int8], NDArray[np.int32]] | None:
-    """Owners and positions of all cells, or None where the log shows none.
+def read_cells(search: LoggedSearch, maps: MapLines, budget: Budget) -> LoggedSearch:
+    """The search with its cells, if the log shows any.
 
     Args:
         search: what the summary and the ranges say.
-        summary: the text of that line, whose prefix others share.
-        body: the lines up to the next summary.
+        maps: the maps that follow it.
         budget: of the log.
 
     Raises:
         BadMap: the maps are damaged, or are not those of this search.
     """
-    match = SUMMARY.fullmatch(summary)
-    prefix = Prefix(match[1] if match else "")
-    owner_cells, position_cells = (line_cells(search.size, each) for each in (OWNERS_A_LINE, POSITIONS_A_LINE))
-    symbols, at = _gathered(body, 0, prefix, owner_cells, owners_line)
-    if not symbols:
-        return None
-    numbers, _ = _gathered(body, at, prefix, position_cells, positions_line)
-    for name, texts, cells in (("owners", symbols, owner_cells), ("positions", numbers, position_cells)):
-        if len(texts) < len(cells):
-            done = sum(n for n, _ in cells[: len(texts)])
-            raise BadMap(f"the map of {name} ends after {done:,} of {search.size:,} cells")
+    if not maps.symbols:
+        return search
+    maps.check()
     try:
-        pos = positions(numbers, [n for n, _ in position_cells], search.spans, budget)
-        codes = owners(symbols, [n for n, _ in owner_cells], pos, search.spans, budget)
+        pos = positions(maps.numbers, maps.position_cells, search.spans, budget)
+        codes = owners(maps.symbols, maps.owner_cells, pos, search.spans, budget)
     except TooManyReadings:
         raise BadMap("the log has too many symbols that can be read in several ways") from None
     _check(search, codes, pos)
-    return codes, pos
-
-
-def _gathered(
-    body: Sequence[str], at: int, prefix: Prefix, cells: list[tuple[int, bool]], fits: Fits
-) -> tuple[list[str], int]:
-    """The lines of one map, and the index of the first line behind it; whatever does not fit is passed over."""
-    texts: list[str] = []
-    while at < len(body) and len(texts) < len(cells):
-        found = (fits(content, *cells[len(texts)]) for content in prefix.contents(body[at]))
-        texts += [text for text in found if text is not None][:1]
-        at += 1
-    return texts, at
+    for array in (codes, pos):
+        array.flags.writeable = False
+    return replace(search, owners=codes, pos=pos)
 
 
 def _check(search: LoggedSearch, codes: NDArray[np.int8], pos: NDArray[np.int32]) -> None:

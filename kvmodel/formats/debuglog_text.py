@@ -55,11 +55,13 @@ class Prefix:
         self._shapes = _shapes(words)
 
     def contents(self, line: str) -> Iterator[str]:
-        """What may be the line itself: without the longest prefix first, whole last."""
-        for shape in self._shapes:
+        """What may be the line itself: without the longest prefix first, whole last; nothing but a prefix is blank."""
+        for i, shape in enumerate(self._shapes):
             match = shape.match(line)
             if match:
                 yield line[match.end() :]
+                if i == 0 and match.end() == len(line):
+                    return
         yield line
 
 
