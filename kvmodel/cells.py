@@ -169,14 +169,15 @@ class Cells:
         self._empty(freed)
         return freed
 
-    def pos_div(self, cells: Index, d: int) -> None:
+    def pos_div(self, cells: Index, d: int, *, corrected: bool = False) -> None:
         """Divide positions by `d` >= 1, towards 0. Mutates; sets `has_shift` if there is any cell.
 
-        The recorded shift is old minus new, as upstream (quirk div-shift-sign).
+        The recorded shift is old minus new, as upstream (quirk div-shift-sign); new minus old if `corrected`.
         """
         part = _as_slice(cells)
         new = self.pos[part] // np.int32(d)
-        self.shift[part] += self.pos[part] - new
+        away = self.pos[part] - new
+        self.shift[part] += -away if corrected else away
         self.pos[part] = new
         self._moved(cells)
 

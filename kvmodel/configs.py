@@ -16,7 +16,7 @@ from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_CELLS, MAX_SEQ
 from kvmodel.ops import Model
 from kvmodel.types import CacheParams, get_padding
 
-Kind = Literal["unified", "iswa", "legacy", "recurrent"]
+Kind = Literal["unified", "iswa", "legacy", "recurrent", "memory_recurrent"]
 
 OLDER = ("legacy", "recurrent")
 """The kinds of January 2025, which have a decode loop of their own."""
@@ -148,9 +148,13 @@ class LegacyConfig(_TransformerConfig):
 
 
 class RecurrentConfig(_Config):
-    """The recurrent cache of January 2025: `kv_size` cells, one a sequence."""
+    """A recurrent cache: `kv_size` cells, one a sequence.
 
-    kind: Literal["recurrent"]
+    Attributes:
+        kind: recurrent for the cache of January 2025, memory_recurrent for that of mid-2025.
+    """
+
+    kind: Literal["recurrent", "memory_recurrent"]
     ssm_d_conv: int = 4
     ssm_d_inner: int = 4
     ssm_d_state: int = 2
@@ -185,7 +189,8 @@ CacheField = Annotated[
     Annotated[CacheConfig, Tag("unified")]
     | Annotated[IswaConfig, Tag("iswa")]
     | Annotated[LegacyConfig, Tag("legacy")]
-    | Annotated[RecurrentConfig, Tag("recurrent")],
+    | Annotated[RecurrentConfig, Tag("recurrent")]
+    | Annotated[RecurrentConfig, Tag("memory_recurrent")],
     Discriminator(_kind),
 ]
 
@@ -246,5 +251,6 @@ KINDS: dict[Kind, type[AnyCacheConfig]] = {
     "iswa": IswaConfig,
     "legacy": LegacyConfig,
     "recurrent": RecurrentConfig,
+    "memory_recurrent": RecurrentConfig,
 }
 """The configuration of each kind."""

@@ -2,6 +2,7 @@
 
 from kvmodel.caches.iswa import IswaCache
 from kvmodel.caches.legacy import LegacyCache
+from kvmodel.caches.memory_recurrent import RecurrentMemory
 from kvmodel.caches.recurrent import RecurrentCache
 from kvmodel.caches.unified import UnifiedCache
 from kvmodel.configs import CacheConfig, IswaConfig, LegacyConfig
@@ -20,4 +21,6 @@ def make_context(scenario: Scenario, emit: Emit = silent) -> Context | LegacyCon
         return Context(IswaCache(config.pair(context.n_ubatch), emit), context, emit)
     if isinstance(config, LegacyConfig):
         return LegacyContext(LegacyCache(config.params, emit), context, emit)
+    if config.kind == "memory_recurrent":
+        return Context(RecurrentMemory(config.params, emit), context, emit)
     return LegacyContext(RecurrentCache(config.params, emit), context, emit)

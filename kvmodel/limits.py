@@ -38,3 +38,12 @@ MAX_TIMELINE_BYTES = 1 << 29
 
 INT32_MAX = 2**31 - 1
 """The largest position; upstream's stand-in for an open end of a range."""
+
+MAX_NAME_BYTES = 256
+"""Bytes of an architecture's name in a file: several times the longest one."""
+
+MAX_LOG_BYTES = 64 << 20
+"""Bytes of a debug log: hundreds of maps of 32,768 cells, and still only seconds to read."""
+
+MAX_READINGS = 1_000_000
+"""Symbols of one log tried where several readings are possible: some seconds of work at most."""

@@ -13,7 +13,7 @@ from kvmodel.scenario import Scenario
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 
-DTYPES = {"u1": np.uint8, "i1": np.int8, "i2": np.int16, "i4": np.int32, "f8": np.float64}
+DTYPES = {"u1": np.uint8, "i1": np.int8, "i2": np.int16, "i4": np.int32, "f4": np.float32, "f8": np.float64}
 
 
 def spec(figure: Any) -> dict[str, Any]:

@@ -215,8 +215,12 @@ class LegacyCache(LegacyEdits):
 
         Returns:
             int32 [n], the delta of every cell, empty ones included.
+
+        Raises:
+            CacheAbort, ParamError: the keys cannot be turned (see `Rotation.turn`); nothing has changed then.
         """
         shift = self.cells.delta.copy()
+        self._turn_bytes(shift, mrope=False)
         self.cells.delta[:] = 0
         self.has_shift = False
         self.emit(ShiftApplied(k_shift=shift, rotated=self.params.rope, cache=self.name))

@@ -6,45 +6,30 @@ Counterpart of `llama_kv_cache` with its `recurrent` flag, and of what a decode 
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
 from kvmodel.caches.base import Placed
 from kvmodel.caches.recurrent_cells import RecurrentCells, StateInputs
-from kvmodel.caches.recurrent_edits import RecurrentEdits
 from kvmodel.caches.recurrent_params import RecurrentParams
-from kvmodel.caches.recurrent_slots import RecurrentSlots
-from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
+from kvmodel.caches.recurrent_states import RecurrentStates
 from kvmodel.errors import CacheAbort
 from kvmodel.events import Emit, NothingToDo, silent
 from kvmodel.events_recurrent import SlotTakenBack, SourcesTaken, StatesStored
 
 
-class RecurrentCache(RecurrentEdits, RecurrentSlots):
+class RecurrentCache(RecurrentStates):
     """Cells, head and the cache's own counters.
 
     Attributes:
-        params: what the cache was made of.
-        cells: the states.
-        head: cell from which the next search looks for an empty one; first cell of the slot after a search.
-        used: the cache's own counter of cells with an owner.
-        n: length of the newest slot.
-        has_shift, do_defrag: always False: a state cannot be shifted, and there is nothing to defragment.
-        lost: sequences whose tail points at a cell they do not own, with the quirk that did it.
-        name: how events call this cache.
+        do_defrag, has_shift: always False: a state cannot be shifted, and there is nothing to defragment.
     """
 
+    cells: RecurrentCells
+
     def __init__(self, params: RecurrentParams, emit: Emit = silent, name: str = "kv") -> None:
-        self.params = params
-        self.cells = RecurrentCells(params.kv_size)
-        self.head = 0
-        self.used = 0
-        self.n = 0
+        super().__init__(params, RecurrentCells(params.kv_size), emit, name)
         self.has_shift = False
         self.do_defrag = False
-        self.lost = {}
-        self.emit = emit
-        self.name = name
 
     @property
     def parts(self) -> tuple["RecurrentCache"]:
@@ -52,32 +37,9 @@ class RecurrentCache(RecurrentEdits, RecurrentSlots):
         return (self,)
 
     @property
-    def arrays(self) -> dict[str, NDArray[np.int32] | NDArray[np.uint64]]:
-        """The live arrays by name, one entry a cell: pos, delta, src, tail, seqs, token."""
-        return self.cells.arrays
-
-    @property
     def counters(self) -> dict[str, int | float | bool]:
         """The figures beside the cells."""
-        return {
-            "head": self.head,
-            "used": self.used,
-            "used_max_p1": self.cell_max,
-            "n_kv": self.n,
-            "has_shift": self.has_shift,
-            "do_defrag": self.do_defrag,
-            "fragmentation": self.fragmentation,
-        }
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return self.params.kv_size
-
-    @property
-    def cell_max(self) -> int:
-        """Index of the last cell with a position and an owner, plus 1; 0 if none."""
-        return self.cells.cell_max
+        return super().counters | {"do_defrag": self.do_defrag}
 
     @property
     def max_pos(self) -> int:
@@ -93,11 +55,6 @@ class RecurrentCache(RecurrentEdits, RecurrentSlots):
     def can_shift(self) -> bool:
         """Never: a state holds no keys that could be rotated."""
         return False
-
-    @property
-    def fragmentation(self) -> float:
-        """Share of the slot's cells that is unused, 0 below 128 cells, as float32."""
-        return float(np.float32(1) - np.float32(self.used) / np.float32(self.n)) if self.n >= 128 else 0.0
 
     def set_inputs(self) -> StateInputs:
         """The graph inputs of the slot: which states start from zero, and where the others come from. Mutates.
@@ -176,18 +133,3 @@ class RecurrentCache(RecurrentEdits, RecurrentSlots):
             CacheAbort: always.
         """
         raise CacheAbort(f"a recurrent cache cannot be defragmented, whatever the budget ({n_max_nodes} nodes)")
-
-    @property
-    def size_k_bytes(self) -> int:
-        """Bytes of the first part of all states."""
-        return sum(tensor_bytes(self.params, "k"))
-
-    @property
-    def size_v_bytes(self) -> int:
-        """Bytes of the second part of all states."""
-        return sum(tensor_bytes(self.params, "v"))
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
-        return buffer_bytes(self.params)

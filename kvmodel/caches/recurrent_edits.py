@@ -113,7 +113,7 @@ class RecurrentEdits(DataPlane, RecurrentTails):
         if tail[dst] >= 0:
             left = tail[dst]
             if self._leave(dst):
-                self.cells.delta[left] = -1
+                self._mark_left(left)
             if src == dst:
                 detail = f"sequence {dst} left its state to share that of sequence {src}, which has none any more"
                 self.emit(QuirkSeen(quirk="recurrent-self-copy", detail=detail, cache=self.name))
@@ -121,6 +121,10 @@ class RecurrentEdits(DataPlane, RecurrentTails):
         shared = tail[[src]][tail[[src]] >= 0].astype(np.intp)
         self.cells.seqs[shared] |= seq_bit(dst)
         self.emit(StateShared(src=src, dst=dst, p0=p0, p1=p1, cells=shared, had=NO_CELLS, cache=self.name))
+
+    def _mark_left(self, cell: int) -> None:
+        """What a copy onto a sequence does to the cell that it freed. Mutates."""
+        self.cells.delta[cell] = -1
 
     def seq_keep(self, seq: int) -> None:
         """Free every cell that `seq` does not own and forget all other tails. Mutates.

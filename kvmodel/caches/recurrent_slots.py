@@ -48,6 +48,10 @@ class RecurrentSlots(RecurrentTails):
         head_before = self.head
         if in_decode and self.head > (self.used + 2 * len(ubatch)) % UINT32:
             self.head = 0
+        return self._search(ubatch, number, head_before)
+
+    def _search(self, ubatch: UBatch, number: int, head_before: int) -> StateSlot:
+        """Seek from head on and fill; tell what happened. Mutates."""
         start = self.head
         sets = _sets(ubatch)
         refused = self._leave_for_shared(sets)

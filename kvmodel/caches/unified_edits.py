@@ -141,9 +141,10 @@ class UnifiedEdits(DataPlane):
         hit = self.cells.select(p0, p1, seq)
         if d < 1 and len(hit):
             raise CacheAbort(f"d is {d}; allowed: 1 or more (upstream divides by 0 or stores negative positions)")
-        self.cells.pos_div(hit, d)
+        corrected = self.rotation is not None and self.rotation.shift_sign == "corrected"
+        self.cells.pos_div(hit, d, corrected=corrected)
         self.emit(SeqDivided(seq=seq, p0=p0, p1=p1, d=d, cells=hit, cache=self.name))
-        if len(hit):
+        if len(hit) and not corrected:
             detail = "the pending shift is old minus new, so the next update rotates K away from its new position"
             self.emit(QuirkSeen(quirk="div-shift-sign", detail=detail, cache=self.name))
 

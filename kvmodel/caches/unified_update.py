@@ -87,6 +87,9 @@ class UnifiedUpdates(DataPlane):
 
         Returns:
             the shift of every cell as handed to the rotation, int32 [n], if a shift was pending.
+
+        Raises:
+            CacheAbort, ParamError: the keys cannot be turned (see `Rotation.turn`); nothing has changed then.
         """
         info = prepared.parts[self.name]
         shifts = {self.name: self._apply_shift()} if info.do_shift else {}
@@ -101,8 +104,12 @@ class UnifiedUpdates(DataPlane):
 
     def _apply_shift(self) -> NDArray[np.int32]:
         shift = self.k_shift
+        self._turn_bytes(shift, mrope=True)
         self.cells.reset_shift()
         self.emit(ShiftApplied(k_shift=shift, rotated=self.params.rope, cache=self.name))
+        if self.params.rope and self.rotation is not None and self.rotation.scales(self.params.arch):
+            detail = f"the shift multiplied every key by {self.rotation.rope.for_shift(self.params.arch).magnitude:.6g}"
+            self.emit(QuirkSeen(quirk="yarn-shift-magnitude", detail=detail, cache=self.name))
         return shift
 
     @property

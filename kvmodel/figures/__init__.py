@@ -2,6 +2,8 @@
 
 from kvmodel.figures.cells import cells_figure
 from kvmodel.figures.defrag import defrag_figure
+from kvmodel.figures.kshift import kshift_heatmap, kshift_table
+from kvmodel.figures.kshift_arrows import kshift_arrows
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.states import states_figure
 from kvmodel.figures.tables import (
@@ -21,6 +23,9 @@ __all__ = [
     "comparison_table",
     "defrag_figure",
     "events_table",
+    "kshift_arrows",
+    "kshift_heatmap",
+    "kshift_table",
     "mask_figure",
     "mask_table",
     "sequences_table",

@@ -29,6 +29,30 @@ over into a transformer cache, where the cell then counts as used and as empty a
 """
 
 
+FILE_KINDS = (
+    "eof",
+    "magic",
+    "version",
+    "arch",
+    "output_id",
+    "too_many_cells",
+    "bad_seq_id",
+    "owner_order",
+    "v_trans",
+    "layer_count",
+    "key_type",
+    "key_row_size",
+    "value_type",
+    "value_row_size",
+    "value_el_size",
+    "value_gqa",
+    "trailing",
+    "no_cells",
+    "not_finite",
+)
+"""Every reason to refuse a session or sequence file as such; the last two are found by its `check` alone."""
+
+
 class FormatError(KVModelError, ValueError):
     """Bytes that are not what their format or their reader asks for.
 

@@ -12,13 +12,14 @@ from typing import Protocol
 import numpy as np
 
 from kvmodel.caches.legacy import LegacyCache
+from kvmodel.caches.memory_recurrent import RecurrentMemory
 from kvmodel.caches.recurrent import RecurrentCache
 from kvmodel.caches.unified import UnifiedCache
 from kvmodel.errors import CacheAbort, ParamError, check_int
 from kvmodel.events import QuirkSeen, StateRead, StateRefused, StateWritten
 from kvmodel.formats.errors import StateError
 from kvmodel.formats.state_cells import encode_cells, read_single
-from kvmodel.formats.state_older import LegacyPlaces, RecurrentPlaces
+from kvmodel.formats.state_older import LegacyPlaces, MemoryPlaces, RecurrentPlaces
 from kvmodel.formats.state_places import Places
 from kvmodel.formats.state_rows import encode_rows, read_rows, rows_size
 from kvmodel.formats.state_table import read_table
@@ -40,6 +41,8 @@ def places_of(part: object) -> Places:
             return LegacyPlaces(part)
         case RecurrentCache():
             return RecurrentPlaces(part)
+        case RecurrentMemory():
+            return MemoryPlaces(part)
     raise ParamError("cache", type(part).__name__, "a unified, iSWA, legacy or recurrent cache")
 
 
@@ -56,7 +59,7 @@ def write_state(cache: HasParts, seq: int = -1) -> bytes:
     """The cache as a stream. Changes nothing.
 
     Args:
-        cache: any of the four kinds. Without tensors the bytes of K and V are 0.
+        cache: any of the kinds. Without tensors the bytes of K and V are 0.
         seq: write the cells of this sequence only, and it as their only owner; -1 writes everything.
 
     Raises:
@@ -85,7 +88,7 @@ def read_state(cache: HasParts, data: Data, seq: int = -1) -> int:
     """Restore a stream. Mutates.
 
     Args:
-        cache: any of the four kinds. Without tensors the K and V in the stream are checked and skipped.
+        cache: any of the kinds. Without tensors the K and V in the stream are checked and skipped.
         data: the stream; what follows it is not looked at.
         seq: restore as this sequence, into one slot of cells; -1 replaces the whole cache, from cell 0 on.
 

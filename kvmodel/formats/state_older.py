@@ -1,18 +1,19 @@
-"""State streams of the older caches, for transformers and for recurrent models.
+"""State streams of the older caches, for transformers and for recurrent models, and of the recurrent memory.
 
-Counterpart of `write_kv_cache` and `read_kv_cache_meta` in llama-context.cpp (January 2025).
+Counterpart of `write_kv_cache` and `read_kv_cache_meta` in llama-context.cpp (January 2025), and of `state_write` and
+`state_read_meta` in llama-memory-recurrent.cpp (mid-2025), which do the same.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.caches.legacy import LegacyCache
-from kvmodel.caches.recurrent import RecurrentCache
+from kvmodel.caches.recurrent_states import RecurrentStates
 from kvmodel.cells import seq_bit
 from kvmodel.errors import CacheAbort
 from kvmodel.formats.state_places import Index, Places, Seqs, no_tokens, room, ubatch_of
-from kvmodel.formats.state_table import CellTable
-from kvmodel.limits import INT32_MAX
+from kvmodel.formats.state_table import CellRules, CellTable
+from kvmodel.limits import INT32_MAX, MAX_SEQ
 
 
 class OlderPlaces(Places):
@@ -49,13 +50,13 @@ class LegacyPlaces(OlderPlaces):
 
 
 class RecurrentPlaces(OlderPlaces):
-    """The recurrent cache: whole states, one cell each, at any position."""
+    """A recurrent cache: whole states, one cell each, at any position."""
 
     lowest_pos = -INT32_MAX - 1
     one_cell_each = True
 
-    def __init__(self, cache: RecurrentCache) -> None:
-        self.cache: RecurrentCache = cache
+    def __init__(self, cache: RecurrentStates) -> None:
+        self.cache: RecurrentStates = cache
 
     def put_all(self, table: CellTable) -> None:
         """Fill the cleared cache and point the tails there.
@@ -87,3 +88,12 @@ class RecurrentPlaces(OlderPlaces):
         """Make the restored cells their own source, so that the next computation goes on from what they hold."""
         part = slice(self.cache.head, self.cache.head + n)
         self.cache.cells.src[part] = np.arange(self.cache.size)[part]
+
+
+class MemoryPlaces(RecurrentPlaces):
+    """The recurrent memory of mid-2025, which knows no bound for ids but what a set of sequences can hold."""
+
+    @property
+    def rules(self) -> CellRules:
+        """What the cells of a whole stream must keep to."""
+        return CellRules(MAX_SEQ, self.lowest_pos, self.one_cell_each)

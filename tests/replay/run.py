@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.replay import live
 from tests.replay.compare import Difference
 from tests.replay.families import DRIVERS, FAMILIES
 from tests.replay.player import play
@@ -91,6 +92,8 @@ def replay(paths: Sequence[Path], families: Sequence[str] = ()) -> list[Summary]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     options = _parser().parse_args(argv)
+    if options.live:
+        return live.main(options.paths)
     try:
         summaries = replay(options.paths or [OWN_RECORDINGS], options.family)
     except RecordingError as error:
@@ -112,7 +115,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         nargs="*",
         type=Path,
-        help="recording (.jsonl.gz), folder of recordings, or folder of families; default: tests/data/traces",
+        help="recording (.jsonl.gz), folder of recordings, or folder of families; default: tests/data/traces;"
+        " with --live recorded runs (NAME.json) or folders of them; default: tests/data/live",
+    )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="play recorded runs of the real library instead: calls, debug logs and saved files",
     )
     parser.add_argument(
         "--family",
