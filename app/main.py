@@ -8,4 +8,5 @@ HERE = Path(__file__).parent
 
 st.set_page_config(page_title="kvmodel", page_icon=HERE / "icon.svg", layout="wide", initial_sidebar_state=230)
 st.html(HERE / "style.css")
-st.navigation([st.Page("views/stepper.py", title="Stepper")]).run()
+PAGES = [st.Page("views/stepper.py", title="Stepper"), st.Page("views/kshift.py", title="K-shift", url_path="k-shift")]
+st.navigation(PAGES).run()

@@ -26,7 +26,7 @@ LAYERS = (  # from the bottom up
     ("scenario", "scenarios", "library"),
     ("generations",),
     ("formats",),
-    ("timeline", "player", "advice", "compare"),
+    ("timeline", "player", "pending", "advice", "compare"),
     ("tables",),
     ("figures",),
     ("__init__", "__main__"),
