@@ -23,6 +23,7 @@ Spans = Mapping[int, tuple[int, int]]
 
 SYMBOLS = re.compile(r"[.M0-9]+")
 NUMBERS = re.compile(r"[.0-9][.0-9 ]*")
+FIELDS = re.compile(r"(?:\. {4}|[0-9] {4}|[0-9]{2} {3}|[0-9]{3} {2}|[0-9]{4} |[0-9]{5})+")
 
 
 class BadMap(ValueError):
@@ -55,7 +56,8 @@ def positions_line(content: str, n: int, star: bool) -> str | None:
     bare = len(text.rstrip())
     if not WIDTH * (n - 1) < bare <= MOST_DIGITS * n or not NUMBERS.fullmatch(text):
         return None
-    return text if bare <= WIDTH * n or re.search(r"\d{6}", text) else None
+    usual = bare <= WIDTH * n and FIELDS.fullmatch(text[:bare].ljust(WIDTH * n))
+    return text if usual or re.search(r"[0-9]{6}", text) else None
 
 
 Fits = Callable[[str, int, bool], str | None]

@@ -42,7 +42,7 @@ def _anew(run: LiveRun, cache: Sequences, call: Json) -> StateFile:
 
 
 def _differences(path: Path, file: StateFile, anew: StateFile, n_vocab: int) -> Found:
-    yield "tokens", file.tokens.tolist(), anew.tokens.tolist()
+    yield "token ids", file.tokens.tolist(), anew.tokens.tolist()
     yield "halves", len(file.parts), len(anew.parts)
     for i, (recorded, model) in enumerate(zip(file.parts, anew.parts, strict=False)):
         for name, expected, got in zip(FIELDS, _fields(recorded), _fields(model), strict=True):

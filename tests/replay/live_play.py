@@ -99,7 +99,7 @@ class LivePlayer:
             spans = {seq: [self.cache.seq_pos_min(seq), self.cache.seq_pos_max(seq)] for seq in range(MAX_SEQ)}
             yield "ranges", step.ranges, {seq: span for seq, span in spans.items() if span[1] >= 0}
         if step.view is not None:
-            yield "view", step.view, self.view(step.view)
+            yield "view", {**step.view, "cells": dict(enumerate(step.view["cells"]))}, self.view(step.view)
 
     def view(self, recorded: Json) -> Any:
         """The fields of the cache view that were recorded."""
@@ -107,7 +107,7 @@ class LivePlayer:
             return ABSENT
         view = view_cells(self.cache.cells, self.run.config["n_seq_max"])
         rows = zip(view.pos.tolist(), view.seqs.tolist(), strict=True)
-        cells = [[pos, [seq for seq in seqs if seq >= 0]] for pos, seqs in rows]
+        cells = {i: [pos, [seq for seq in seqs if seq >= 0]] for i, (pos, seqs) in enumerate(rows)}
         return {name: cells if name == "cells" else getattr(view, name, ABSENT) for name in recorded}
 
     def receive(self, event: Event) -> None:
