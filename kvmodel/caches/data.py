@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.defrag import DefragPlan
 from kvmodel.rotation import Rotation
 from kvmodel.tensors import Layout, Tensors
@@ -30,6 +31,21 @@ class DataPlane:
             ParamError: such tensors cannot be, see `Layout`.
         """
         return Layout.of(self.params)
+
+    @property
+    def size_k_bytes(self) -> int:
+        """Bytes of all K tensors; of states their first part, which mid-2025 calls R."""
+        return sum(tensor_bytes(self.params, "k"))
+
+    @property
+    def size_v_bytes(self) -> int:
+        """Bytes of all V tensors, transposed or not; of states their second part, which mid-2025 calls S."""
+        return sum(tensor_bytes(self.params, "v"))
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
+        return buffer_bytes(self.params)
 
     def attach(self, rotation: Rotation | None = None) -> None:
         """Give the cache tensors of zeros. Mutates.

@@ -11,7 +11,6 @@ from kvmodel.batch import UBatch
 from kvmodel.caches.base import Placed
 from kvmodel.caches.legacy_cells import LegacyCells, check_owners
 from kvmodel.caches.legacy_edits import LegacyEdits
-from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.defrag import DefragPlan, move_budget, plan_defrag
 from kvmodel.events import (
     DefragApplied,
@@ -249,21 +248,6 @@ class LegacyCache(LegacyEdits):
             self.emit(DefragApplied(plan=plan, head_before=head_before, head=self.head, cache=self.name))
         self.do_defrag = False
         return plan
-
-    @property
-    def size_k_bytes(self) -> int:
-        """Bytes of all K tensors."""
-        return sum(tensor_bytes(self.params, "k"))
-
-    @property
-    def size_v_bytes(self) -> int:
-        """Bytes of all V tensors."""
-        return sum(tensor_bytes(self.params, "v"))
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
-        return buffer_bytes(self.params)
 
     def check_integrity(self) -> list[str]:
         """Every broken invariant, as sentences; empty when all hold."""

@@ -7,7 +7,6 @@ from kvmodel.caches.recurrent_cells import RecurrentCells
 from kvmodel.caches.recurrent_edits import RecurrentEdits
 from kvmodel.caches.recurrent_params import RecurrentParams
 from kvmodel.caches.recurrent_slots import RecurrentSlots
-from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.events import Emit
 
 
@@ -65,18 +64,3 @@ class RecurrentStates(RecurrentEdits, RecurrentSlots):
     def fragmentation(self) -> float:
         """Share of the slot's cells that is unused, 0 below 128 cells, as float32."""
         return float(np.float32(1) - np.float32(self.used) / np.float32(self.n)) if self.n >= 128 else 0.0
-
-    @property
-    def size_k_bytes(self) -> int:
-        """Bytes of the first part of all states, which mid-2025 calls R."""
-        return sum(tensor_bytes(self.params, "k"))
-
-    @property
-    def size_v_bytes(self) -> int:
-        """Bytes of the second part of all states, which mid-2025 calls S."""
-        return sum(tensor_bytes(self.params, "v"))
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
-        return buffer_bytes(self.params)

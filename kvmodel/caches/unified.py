@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from kvmodel.batch import Batch
 from kvmodel.caches.base import MemoryStatus, Placed, PreparedBatch
-from kvmodel.caches.sizes import buffer_bytes, tensor_bytes
 from kvmodel.caches.unified_edits import UnifiedEdits
 from kvmodel.caches.unified_store import UnifiedStores
 from kvmodel.caches.unified_update import UnifiedUpdates
@@ -96,18 +95,3 @@ class UnifiedCache(UnifiedStores, UnifiedEdits, UnifiedUpdates, Shown):
         head = prepared.heads[self.name][i]
         self.apply_ubatch(head, prepared.ubatches[i], number=i)
         return {self.name: Placed(head, self.n_kv)}
-
-    @property
-    def size_k_bytes(self) -> int:
-        """Bytes of all K tensors."""
-        return sum(tensor_bytes(self.params, "k"))
-
-    @property
-    def size_v_bytes(self) -> int:
-        """Bytes of all V tensors, transposed or not."""
-        return sum(tensor_bytes(self.params, "v"))
-
-    @property
-    def total_size(self) -> int:
-        """Bytes of the CPU buffer: every tensor rounded up to the alignment."""
-        return buffer_bytes(self.params)
