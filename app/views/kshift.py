@@ -9,8 +9,8 @@ from kvmodel.errors import KVModelError
 from kvmodel.figures import kshift_arrows, kshift_heatmap, kshift_table
 from kvmodel.kshift import KShiftReport
 
-INPUTS_WIDTH = 330
-"""Pixels of the inputs' column; on a narrow page it stands above the pictures."""
+INPUTS_WIDTH, PICTURES_WIDTH = 330, 760
+"""Pixels of both columns; on a page too narrow for them the pictures go below the inputs."""
 
 
 def tell(report: KShiftReport) -> None:
@@ -46,7 +46,7 @@ def kshift() -> None:
             except KVModelError as problem:
                 st.error(str(problem))
                 return
-        with st.container():
+        with st.container(width=PICTURES_WIDTH):
             show(report)
 
 

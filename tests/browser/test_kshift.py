@@ -35,4 +35,7 @@ def test_nothing_is_wider_than_the_page(new_page: Callable[..., Page], server: S
     open_page(page, f"{server.url}/k-shift")
     main = page.get_by_test_id("stMain")
     assert main.evaluate("part => part.scrollWidth <= part.clientWidth")
+    chart = page.locator(".js-plotly-plot").first.bounding_box()
+    assert chart
+    assert chart["width"] > 450
     expect(page.get_by_text("What the shift does to this key")).to_be_visible()
