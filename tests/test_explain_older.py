@@ -58,7 +58,7 @@ def test_an_older_search_is_stopped_by_tokens() -> None:
 def test_an_older_defrag_leaves_head_behind_the_cells_in_use() -> None:
     holes = [decode(4), decode(4, 1), {"op": "seq_rm", "seq": 0}, {"op": "defrag"}, {"op": "update"}]
     timeline = played({"kind": "legacy", "kv_size": 16}, holes)
-    assert said(timeline, 4) == ["A defrag is requested: the next update or decode makes it."]
+    assert said(timeline, 4) == ["A defrag will be part of the next update."]
     assert said(timeline, 5)[-1] == "The defrag moved 4 cells to cells 0-3; head goes from 0 to 4."
     [applied] = [event for event in timeline.events_of(5) if isinstance(event, DefragApplied)]
     assert (applied.head, timeline.cursor().seek(timeline.frame_of(5)).first.head) == (4, 4)
@@ -67,7 +67,7 @@ def test_an_older_defrag_leaves_head_behind_the_cells_in_use() -> None:
 def test_an_older_decode_says_why_it_asks_for_no_defrag() -> None:
     timeline = played({"kind": "legacy", "kv_size": 32}, [decode(4)], defrag_thold=0.1)
     assert said(timeline, 1)[-2:] == [
-        "No defrag: attention looks at fewer than 128 cells, which never ask for it.",
+        "No defrag: fewer than 128 cells in view never ask for it.",
         "Decoding 4 tokens returned 0: done.",
     ]
 
@@ -75,7 +75,7 @@ def test_an_older_decode_says_why_it_asks_for_no_defrag() -> None:
 def test_a_failed_computation_of_an_older_cache() -> None:
     timeline = played({"kind": "legacy", "kv_size": 32}, [decode(4, fail_at=0)])
     failed, removed, _ = said(timeline, 1)[-3:]
-    assert failed == "Computing ubatch 0 failed with return code -3; the cache rolls the slots of this decode back."
+    assert failed == "Computing ubatch 0 failed with return code -3; what follows is the roll-back of the whole decode."
     assert removed == "Positions 0 to 3 of every sequence removed; free now: 4 cells (0-3); head stays at 0."
 
 
