@@ -236,6 +236,49 @@ def test_positions_without_spaces_between_them(first: int) -> None:
     assert codes(search) == [min(owners, default=EMPTY) for _, owners in cells]
 
 
+def test_large_positions_without_trailing_spaces() -> None:
+    """Fifteen characters for three cells, as positions of five digits take, but then one of them would begin with 0."""
+    text = Printed([(100_001, {0}), (100_002, {0}), (123, {0})]).text()
+    assert positions(read_log(text).searches[0]) == [100_001, 100_002, 123]
+    assert positions(read_log(text.replace("123  ", "123")).searches[0]) == [100_001, 100_002, 123]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("100001100002", "900001900002", "a line of the map of positions has no 3 positions up to 100,002"),
+        ("100001100002", "1000011000002", "a line of the map of positions has no 3 positions up to 100,002"),
+        ("0 0 0", "9" * 20, "the map of positions has a number that no position can be"),
+    ],
+)
+def test_large_positions_that_cannot_be(old: str, new: str, message: str) -> None:
+    text = Printed([(100_001, {0}), (100_002, {0}), (7, {0})]).text()
+    if old not in text:
+        text = Printed([(1, {0}), (2, {0})]).text(1).split("find_slot: min")[0] + f"\n00\n\n{new}\n"
+    log = read_log(text.replace(old, new))
+    assert [fault.message for fault in log.faults] == [message]
+
+
+@pytest.mark.parametrize(
+    ("owners", "message"),
+    [
+        ("1012.", "the two maps do not agree on which cells are empty"),
+        ("1.123", "2 cells in a row have 1 characters in the map of owners"),
+        ("10129", "3 cells in a row cannot belong to the sequences 10129"),
+    ],
+)
+def test_two_digits_that_cannot_be(owners: str, message: str) -> None:
+    text = Printed([(0, {10}), (1, {10}), (2, {12})]).text()
+    if "." in owners:
+        text = Printed([(0, {10}), (1, {1}), (-1, set()), (2, {1})]).text()
+    log = read_log(text.replace("101012", owners).replace("101.1", owners))
+    assert [fault.message for fault in log.faults] == [message]
+
+
+def test_a_prefix_of_too_many_words_is_taken_for_none() -> None:
+    assert_hand(read_log(HAND.replace("find_slot: n", "a " * 40 + "find_slot: n")))
+
+
 def test_level_1_has_ranges_only() -> None:
     printed = Printed([(0, {0}), (1, {0}), (-1, set())], head=2)
     log = read_log(printed.text(1) * 12)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kvmodel.batch import Batch
+from kvmodel.caches.memory_cells import MemoryCells
 from kvmodel.caches.memory_recurrent import RecurrentMemory
 from kvmodel.caches.recurrent_params import RecurrentParams
 from kvmodel.context import Context, ContextParams
@@ -166,6 +167,14 @@ def test_a_dangling_tail_ends_the_process() -> None:
     with pytest.raises(CacheAbort, match="the tail of sequence 0 points at cell 0") as raised:
         memory.decode((0, 1, (0,)))
     assert raised.value.quirk == "recurrent-dangling-tail"
+
+
+def test_a_slot_without_a_spare_state_ends_the_process() -> None:
+    """No decode leads there: a state elsewhere has the fresh cell as its source."""
+    cells = MemoryCells(2)
+    cells.src[1] = 0
+    with pytest.raises(CacheAbort, match="every cell of the slot is a source"):
+        cells.stage(0, 1)
 
 
 def test_there_is_never_an_update_but_it_says_that_it_can_shift() -> None:
