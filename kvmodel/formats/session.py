@@ -6,12 +6,12 @@ loading halves in llama-context.cpp; both generations write the same.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kvmodel.errors import ParamError
 from kvmodel.formats.errors import FormatError, StateError
@@ -117,7 +117,7 @@ class SequenceFile(StateFile):
     """One sequence of a cache; restored, it may become any other."""
 
     @classmethod
-    def of(cls, cache: HasParts, seq: int, tokens: Sequence[int] = ()) -> "SequenceFile":
+    def of(cls, cache: HasParts, seq: int, tokens: ArrayLike = ()) -> "SequenceFile":
         """The file that `llama_state_seq_save_file` would write; without tensors the bytes of K and V are 0."""
         header = struct.pack("<II", SEQUENCE_MAGIC, SEQUENCE_VERSION)
         return open_sequence(b"".join([header, *stored("<I", tokens, "<i4"), write_state(cache, seq)]))
@@ -172,10 +172,10 @@ class SessionFile(StateFile):
         cls,
         cache: HasParts,
         arch: str,
-        tokens: Sequence[int] = (),
-        output_ids: Sequence[int] = (),
-        logits: Sequence[float] = (),
-        embeddings: Sequence[float] = (),
+        tokens: ArrayLike = (),
+        output_ids: ArrayLike = (),
+        logits: ArrayLike = (),
+        embeddings: ArrayLike = (),
     ) -> "SessionFile":
         """The file that `llama_state_save_file` would write; without tensors the bytes of K and V are 0."""
         header = struct.pack("<II", SESSION_MAGIC, SESSION_VERSION)
@@ -226,11 +226,7 @@ class SessionFile(StateFile):
 
 
 def _context_fields(
-    tokens: Int32 | Sequence[int],
-    arch: str,
-    output_ids: Int32 | Sequence[int],
-    logits: Float32 | Sequence[float],
-    embeddings: Float32 | Sequence[float],
+    tokens: ArrayLike, arch: str, output_ids: ArrayLike, logits: ArrayLike, embeddings: ArrayLike
 ) -> Iterator[Data]:
     yield from stored("<I", tokens, "<i4")
     name = arch.encode()
