@@ -239,9 +239,10 @@ def _carried(config: AnyCacheConfig, kind: Kind) -> dict[str, Any]:
         fields["flash_attn"] = not config.v_trans
     if fields.get("swa_type") == "none":
         fields = {name: value for name, value in fields.items() if name not in ("swa_type", "n_swa")}
-    if isinstance(config, RecurrentConfig):
+    states = KINDS[kind] is RecurrentConfig
+    if isinstance(config, RecurrentConfig) and not states:
         del fields["kv_size"]
-    elif kind == "recurrent":
+    elif states and not isinstance(config, RecurrentConfig):
         fields["kv_size"] = config.n_seq_max
     return fields
 

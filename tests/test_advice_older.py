@@ -217,3 +217,17 @@ def test_what_is_advised_for_a_window_half_fits(
     if not any(isinstance(event, Retried) and event.again for event in timeline.events_of(timeline.n_steps - 1)):
         assert returned(before, length + 1, n_ubatch) == 1
         assert fits[2] == "base" or returned(before, length, n_ubatch) == 0
+
+
+def states(kind: str, *ops: dict) -> list[str]:
+    cache = {"kind": kind, "kv_size": 2, "n_seq_max": 2}
+    timeline = play(Scenario.model_validate({"title": "x", "cache": cache, "ops": list(ops)}))
+    return advice(timeline, len(ops))
+
+
+@pytest.mark.parametrize("kind", ["recurrent", "memory_recurrent"])
+def test_states_of_both_versions_are_advised_on(kind: str) -> None:
+    filled = {"op": "decode", "tokens": [{"n": 3}]}
+    assert "Remove all of sequence 0" in states(kind, filled, {"op": "seq_rm", "seq": 0, "p0": 1})[0]
+    assert "ids from 0 to 1" in states(kind, {"op": "decode", "tokens": [{"n": 3, "seq": [5]}]})[0]
+    assert len(states(kind, {**filled, "fail_at": 0})) == 1

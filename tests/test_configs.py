@@ -12,7 +12,7 @@ from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.types import SWAType
 from tests.random_scenarios import any_scenario
 
-KINDS = "'unified', 'iswa', 'legacy', 'recurrent'"
+KINDS = "'unified', 'iswa', 'legacy', 'recurrent', 'memory_recurrent'"
 TYPES = "f32, f16, bf16, q8_0, q4_0, q4_1, iq4_nl, q5_0, q5_1"
 
 
@@ -220,3 +220,10 @@ def test_what_cannot_be_carried_over_is_told(cache: dict[str, Any], kind: Any, m
     with pytest.raises(ScenarioError) as told:
         scenario(**cache).on(kind)
     assert str(told.value) == message
+
+
+def test_states_carry_over_between_the_versions() -> None:
+    older = scenario(kind="recurrent", kv_size=5, n_seq_max=3)
+    newer = older.on("memory_recurrent")
+    assert (newer.cache.kind, newer.cache.kv_size) == ("memory_recurrent", 5)
+    assert newer.on("recurrent") == older

@@ -4,10 +4,10 @@ from kvmodel.advice.batch import lost, refused
 from kvmodel.advice.found import last
 from kvmodel.advice.older import no_place, partly_stored, removed_all, rolled_back, seq_rm_refused
 from kvmodel.advice.slots import no_slot
-from kvmodel.configs import OLDER
+from kvmodel.configs import OLDER, RecurrentConfig
 from kvmodel.events import BatchRefused, ComputeFailed, Event
 from kvmodel.events_recurrent import SeqRmRefused
-from kvmodel.timeline import OpResult, Timeline
+from kvmodel.timeline import Timeline
 
 __all__ = ["advice"]
 
@@ -26,19 +26,25 @@ def advice(timeline: Timeline, step: int) -> list[str]:
         return [_stopped(result.aborted, step)]
     if result.ret == -1:
         return [refused(last(events, BatchRefused))]
-    if timeline.scenario.cache.kind in OLDER:
-        return _older(timeline, events, result)
-    return no_slot(timeline, events) if result.ret == 1 else [lost(last(events, ComputeFailed))]
-
-
-def _older(timeline: Timeline, events: tuple[Event, ...], result: OpResult) -> list[str]:
-    """The caches of January 2025 store as they search, and have nothing to fall back on."""
     if result.ret is False:
         return seq_rm_refused(last(events, SeqRmRefused))
-    recurrent = timeline.scenario.cache.kind == "recurrent"
-    if result.ret == 1:
-        return no_place(events) if recurrent else partly_stored(events, timeline.start["kv"].params)
-    return [removed_all() if recurrent else rolled_back(events)]
+    return _decode(timeline, events, result.ret)
+
+
+def _decode(timeline: Timeline, events: tuple[Event, ...], ret: int | None) -> list[str]:
+    """A decode that found no slot (1), or whose computation failed.
+
+    The caches of January 2025 store as they search, and have nothing to fall back on.
+    """
+    cache = timeline.scenario.cache
+    states, older = isinstance(cache, RecurrentConfig), cache.kind in OLDER
+    if ret == 1:
+        if states:
+            return no_place(events)
+        return partly_stored(events, timeline.start["kv"].params) if older else no_slot(timeline, events)
+    if older:
+        return [removed_all() if states else rolled_back(events)]
+    return [lost(last(events, ComputeFailed))]
 
 
 def _stopped(aborted: bool, step: int) -> str:

@@ -57,6 +57,8 @@ def no_place(events: Iterable[Event]) -> list[str]:
     before = (
         [f"The states have taken in {count(stored, 'token')} of the batch: send the others only."] if stored else []
     )
+    if not every(events, SlotRefused):
+        return [*before, "Let each sequence stand in one set of the batch only: two sets found one cell between them."]
     refused = last(events, SlotRefused)
     enough = f"make the cache with {refused.seq + 1:,} cells at least"
     return [*before, f"Use sequence ids from 0 to {refused.n_cells - 1}, or {enough}: it needs one for each."]
