@@ -8,7 +8,7 @@ from kvmodel.library import shipped
 from kvmodel.limits import MAX_SCENARIO_BYTES
 from kvmodel.words import count
 
-TITLE_WIDTH = 340
+TITLE_WIDTH = 460
 COLOURS = {"sequence": "sequence", "position": "position", "shift": "pending shift", "changed": "change in this step"}
 
 

@@ -87,7 +87,7 @@ def _decode_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 def _sequences(text: str) -> list[int]:
     parts = re.split(r"[\s,]+", text.strip())
-    if not all(re.fullmatch(r"-?\d{1,9}", part) for part in parts):
+    if not all(re.fullmatch(r"-?[0-9]{1,9}", part) for part in parts):
         raise ParamError("seq", text, "whole numbers with commas between them, such as 0, 1")
     return [int(part) for part in parts]
 

@@ -52,7 +52,9 @@ def rotation(part: PartSnapshot) -> tuple[RopeParams, str, dict[str, Any]]:
     size = part.params.n_embd_head_k
     columns = st.columns(2, gap="small")
     kind = columns[0].selectbox("Pairs (rope type)", [RopeType.NORM, RopeType.NEOX], key="kshift.type", **KEEP)
-    n_rot = columns[1].number_input("Rotated (n_rot)", 2, None, size - size % 2, 2, key=f"kshift.n_rot.{size}", **KEEP)
+    n_rot = columns[1].number_input(
+        "Rotated (n_rot)", 2, None, max(size - size % 2, 2), 2, key=f"kshift.n_rot.{size}", **KEEP
+    )
     base = columns[0].number_input("Base (freq_base)", value=10_000.0, key="kshift.base", **KEEP)
     scale = columns[1].number_input("Scale (freq_scale)", value=1.0, format="%.4f", key="kshift.scale", **KEEP)
     types = list(SHIFTABLE)

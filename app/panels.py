@@ -21,7 +21,7 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import OpResult
 from kvmodel.words import count
 
-HALVES = {"base": "Full half", "swa": "Window half"}
+HALVES = {"base": "Full half (base)", "swa": "Window half (swa)"}
 """What the halves of a pair are called."""
 
 HALF_WIDTH = 335

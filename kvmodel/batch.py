@@ -1,5 +1,6 @@
 """Batches and ubatches as arrays, and token runs for those who read them (`llama_batch`, `llama_ubatch`)."""
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.errors import ParamError, check_int
-from kvmodel.limits import INT32_MAX, MAX_BATCH
+from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_IDS
 
 Int32 = NDArray[np.int32]
 
@@ -52,7 +53,7 @@ class Batch:
         Raises:
             ParamError: a count or a position is out of range, or there are too many tokens.
         """
-        parts = [(int(p), check_int("n", n, 0, MAX_BATCH), tuple(int(s) for s in seqs)) for p, n, seqs in runs]
+        parts = [_run(run) for run in runs]
         total = check_int("n_tokens", sum(n for _, n, _ in parts), 0, MAX_BATCH)
         width = max([1, *(len(seqs) for _, _, seqs in parts)])
         pos = np.empty(total, np.int32)
@@ -182,6 +183,18 @@ def owner_runs(owners: Any) -> list[tuple[int, int, tuple[int, ...]]]:
     return [
         (b, e - b, tuple(owners.seq_id[b, : owners.n_seq_id[b]].tolist())) for b, e in zip(begins, ends, strict=True)
     ]
+
+
+def _run(run: tuple[int, int, Sequence[int]]) -> tuple[int, int, tuple[int, ...]]:
+    """One run, checked: a position, a count, and at most 128 ids, each of any size."""
+    try:
+        first, n, seqs = run
+        ids = tuple(map(operator.index, seqs))
+        pos = operator.index(first)
+    except (TypeError, ValueError):
+        raise ParamError("run", run, "(first position, number of tokens, sequence ids), all whole numbers") from None
+    check_int("ids of a token", len(ids), 0, MAX_IDS)
+    return pos, check_int("n", n, 0, MAX_BATCH), ids
 
 
 def _as_int32(ids: Sequence[int]) -> list[int]:

@@ -12,6 +12,9 @@ MAX_CELLS = 1_048_576
 MAX_OPS = 10_000
 """Operations of one scenario: a played timeline of that length still fits in memory as deltas."""
 
+MAX_IDS = 128
+"""Sequence ids of one token: every sequence may be named, and named twice (quirk cp-double-count)."""
+
 MAX_BATCH = 65_536
 """Tokens of one batch: llama-server's largest useful batch, and a bound on what a form can ask for."""
 

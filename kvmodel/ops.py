@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_SEQ
+from kvmodel.limits import INT32_MAX, MAX_BATCH, MAX_IDS, MAX_SEQ
 
 SeqIdField = Annotated[int, Field(ge=0, lt=MAX_SEQ)]
 PosField = Annotated[int, Field(ge=-INT32_MAX, le=INT32_MAX)]
@@ -31,7 +31,7 @@ class TokenRun(Model):
 
     n: int = Field(ge=1, le=MAX_BATCH)
     pos: Annotated[int, Field(ge=0, le=INT32_MAX)] | None = None
-    seq: tuple[int, ...] = Field(default=(0,), min_length=1, max_length=2 * MAX_SEQ)
+    seq: tuple[int, ...] = Field(default=(0,), min_length=1, max_length=MAX_IDS)
     text: tuple[Annotated[str, Field(max_length=64)], ...] | None = None
 
     @model_validator(mode="before")

@@ -44,15 +44,15 @@ def n_filled(figure: dict[str, Any], cells: int) -> int:
 
 def test_a_pair_shows_two_maps_side_by_side() -> None:
     page = press(open_app(PAIR), "Last")
-    assert "Full half: 32 cells" in words(page)
-    assert "Window half: 8 cells" in words(page)
+    assert "Full half (base): 32 cells" in words(page)
+    assert "Window half (swa): 8 cells" in words(page)
     full, window = charts(page)[:2]
     assert (n_filled(full, 32), n_filled(window, 8)) == (12, 8)
 
 
 def test_the_half_is_chosen_for_mask_and_memory() -> None:
     page = press(open_app(PAIR), "Last")
-    assert "in the window half" in words(page)
+    assert "in the window half (swa)" in words(page)
     assert page.metric[0].label == "used of 8"
 
 

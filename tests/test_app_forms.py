@@ -185,3 +185,10 @@ def test_nothing_is_added_behind_the_end_of_a_timeline():
     [error] = page.error
     assert "step 1 ended the timeline" in error.value
     assert page.slider(key="step").max == 1
+
+
+def test_digits_of_other_scripts_are_no_sequence() -> None:
+    page = open_app(SCENARIO)
+    page.text_input(key="form.decode.seq").set_value("\u0663")
+    page = press(page, "Add as step")
+    assert "whole numbers" in page.error[0].value

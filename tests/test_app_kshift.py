@@ -102,3 +102,15 @@ def test_states_have_no_keys() -> None:
     page = page_at(0, states)
     assert not page.exception
     assert "recurrent cache" in page.info[0].value
+
+
+def test_many_shifts_the_wrong_way_are_told() -> None:
+    page = setting(page_at(1), "shift").set_value(-3).run()
+    page = setting(page, "call").set_value("seq_div").run()
+    page = setting(page, "times").set_value(10).run()
+    assert "wrong way" in words(page)
+
+
+def test_a_head_without_a_pair_is_refused_beside_the_inputs() -> None:
+    page = page_at(2, SCENARIO | {"cache": {"kv_size": 32, "n_embd_head_k": 1, "type_k": "f32"}})
+    assert not page.exception

@@ -173,3 +173,16 @@ def test_a_ubatch_counts_its_sequences():
     ubatch = UBatch.plain(Batch.from_runs([(0, 2, (3, 1)), (0, 1, (63,))]))
     assert (ubatch.n_seqs_unq, ubatch.first_seq.tolist()) == (3, [3, 3, 63])
     assert np.array_equal(ubatch.idx, [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "run", [("x", 2, [0]), (float("nan"), 2, [0]), (1.5, 2, [0]), (0, 2, None), (0, 2, [1.5]), (0, 2), None]
+)
+def test_a_run_of_other_things_is_refused(run: object) -> None:
+    with pytest.raises(ParamError, match="run is"):
+        Batch.from_runs([run])
+
+
+def test_the_ids_of_a_token_are_bounded() -> None:
+    with pytest.raises(ParamError, match="ids of a token is 129"):
+        Batch.from_runs([(0, 1, list(range(129)))])

@@ -20,7 +20,7 @@ def tell(report: KShiftReport) -> None:
         st.metric("rotated by", f"{report.times * report.k_shift:+,} positions", width="content")
         st.metric("largest difference", f"{report.error:.2g}", width="content")
         st.metric("length, after / fresh", f"{report.growth:.3f}", width="content")
-    if report.k_shift == report.new_pos - report.pos or report.times > 1:
+    if report.times * report.k_shift == report.new_pos - report.pos:
         st.caption("A rotation by the change of position gives the key that the new position would have had.")
     else:
         st.caption(

@@ -51,7 +51,7 @@ NOTICES = {
     "failed": r"llama_decode: failed to decode, ret = -?\d+",
 }
 NOTICE = re.compile("|".join(rf"\b(?P<{kind}>{words})" for kind, words in NOTICES.items()), re.ASCII)
-TELLING = (" = ", "creating", "loaded meta", "update:", "decode:")
+TELLING = re.compile(" = |creating|loaded meta|update:|decode:")
 """What every line that is no part of a map, and of use here, has in it."""
 
 
@@ -172,7 +172,7 @@ def read_log(source: str | bytes) -> DebugLog:
     settings, notices, faults = SettingsReader(), [], []
     found: list[LoggedSearch] = []
     for number, text in enumerate(lines, 1):
-        if not any(word in text for word in TELLING):
+        if not TELLING.search(text):
             continue
         if "find_slot:" in text:
             try:
