@@ -13,21 +13,25 @@ SENTENCES_HEIGHT = 385
 
 @st.fragment
 def stepper() -> None:
-    """The stepper bar and all that follows it; a step runs nothing else."""
-    controls.bar()
+    """The stepper bar and all that follows it; a step runs nothing else.
+
+    The map is sent first and the mask last, so that the browser draws the one while the other is worked out.
+    """
+    bar = st.container()
     moment = session.moment()
     with st.container(horizontal=True):
-        with st.container(width=WIDE):
-            with st.container(border=True, gap="xsmall"):
-                panels.cells(moment)
-            with st.container(border=True, gap="xsmall"):
-                panels.mask(moment)
-        with st.container():
-            with st.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
-                panels.happened(moment)
-                panels.sequences(moment)
-            with st.container(border=True, gap="xsmall"):
-                panels.memory(moment)
+        pictures, words = st.container(width=WIDE), st.container()
+    with pictures.container(border=True, gap="xsmall"):
+        panels.cells(moment)
+    with bar:
+        controls.bar()
+    with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
+        panels.happened(moment)
+        panels.sequences(moment)
+    with words.container(border=True, gap="xsmall"):
+        panels.memory(moment)
+    with pictures.container(border=True, gap="xsmall"):
+        panels.mask(moment)
 
 
 with st.sidebar:

@@ -30,6 +30,9 @@ MIN_WIDTH = 120
 TICK_WIDTH = 26
 """Pixels of a column's number."""
 
+FEW_TICKS = 4
+"""Numbers over the columns of a map of small cells, half of those beside its rows: each takes long to draw."""
+
 EDGE = 3
 """Pixels around the squares in which marks at the border have room."""
 
@@ -153,8 +156,9 @@ def _colours(coded: Coded, grid: Grid, page: Theme) -> go.Heatmap:
 
 def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
     """Cell numbers: of the first cell of a row at the left, how far into the row above."""
-    most = min(16 if grid.columns <= 32 else 8, grid.width // TICK_WIDTH)
-    columns, rows = ticks(grid.columns, most), ticks(grid.rows, 16)
+    wide_cells = grid.columns <= 32
+    most = min(16 if wide_cells else FEW_TICKS, grid.width // TICK_WIDTH)
+    columns, rows = ticks(grid.columns, most), ticks(grid.rows, 16 if wide_cells else 2 * FEW_TICKS)
     wide, high = (EDGE / pixels for pixels in grid.square)
     each = grid.columns * grid.pool
     return {

@@ -216,7 +216,8 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
     """Cell numbers above, positions of the tokens at the left."""
     n, n_columns = drawn.codes.shape
     n_tokens = int(np.count_nonzero(drawn.rows < len(ubatch)))
-    rows, columns = ticks(n_tokens, max(1, int(n_tokens * _height(n) / n // 15))), ticks(n_columns, 8)
+    rows = ticks(n_tokens, min(8, max(1, int(n_tokens * _height(n) / n // 15))))
+    columns = ticks(n_columns, 8 if drawn.codes.size <= MAX_PATTERNED else 4)
     labels = [f"pos {ubatch.pos[drawn.rows[0]]:,}", *(f"{ubatch.pos[drawn.rows[row]]:,}" for row in rows[1:])]
     end = [(n_tokens, "padding")] if n_tokens < n else []
     return {
