@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kvmodel.slots import Blocked, SlotSearch, Start
 from kvmodel.words import cell_run, count, upper_first
@@ -51,6 +51,12 @@ class Refusal:
 
 def refusals(search: SlotSearch) -> Iterator[Refusal]:
     """The refused runs of a search in order, those without any usable cell joined to the one before."""
+    for first, last in _groups(search).tolist():
+        yield _refusal(search, first, last)
+
+
+def _groups(search: SlotSearch) -> NDArray[np.int64]:
+    """First and last probe of every refusal, int64 [k, 2]."""
     n = len(search.probe_start)
     goes_on = np.zeros(n, np.bool_)
     goes_on[1:] = (
@@ -60,14 +66,56 @@ def refusals(search: SlotSearch) -> Iterator[Refusal]:
     )
     firsts = np.flatnonzero(~goes_on)
     lasts = np.append(firsts[1:], n)[: len(firsts)] - 1
-    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-        yield Refusal(
-            int(search.probe_start[first]),
-            int(search.probe_end[first]),
-            int(search.probe_end[last]),
-            Blocked(int(search.probe_reason[first])),
-            last - first + 1,
-        )
+    return np.stack([firsts, lasts], axis=1)
+
+
+def _refusal(search: SlotSearch, first: int, last: int) -> Refusal:
+    return Refusal(
+        int(search.probe_start[first]),
+        int(search.probe_end[first]),
+        int(search.probe_end[last]),
+        Blocked(int(search.probe_reason[first])),
+        last - first + 1,
+    )
+
+
+class SearchSteps:
+    """A search as steps: where it starts, its refusals, how many more there are, and what it comes to.
+
+    Args:
+        search: what `find_slot` returned.
+        most: refusals that are steps of their own; one more step counts the runs behind them.
+    """
+
+    def __init__(self, search: SlotSearch, most: int = MOST_REFUSALS) -> None:
+        self.search = search
+        self._groups = _groups(search)
+        self._told = min(len(self._groups), most)
+        self._cut = len(self._groups) > most
+
+    def __len__(self) -> int:
+        return 1 + self._told + self._cut + 1
+
+    def refusal(self, k: int) -> Refusal | None:
+        """The refusal that step `k` tells, None for the other steps."""
+        if not 1 <= k <= self._told:
+            return None
+        first, last = self._groups[k - 1].tolist()
+        return _refusal(self.search, first, last)
+
+    def words(self, k: int) -> str:
+        """Step `k` in words, as a part of a sentence."""
+        if k == 0:
+            return start(self.search)
+        if k == len(self) - 1:
+            return result(self.search)
+        refusal = self.refusal(k)
+        rest = len(self.search.probe_start) - int(self._groups[self._told, 0]) if refusal is None else 0
+        return str(refusal) if refusal else f"{count(rest, 'more run')} refused"
+
+    def sentence(self, k: int) -> str:
+        """Step `k` as a sentence."""
+        return f"{upper_first(self.words(k))}."
 
 
 def explain_search(search: SlotSearch, most: int = MOST_REFUSALS) -> list[str]:
@@ -77,12 +125,14 @@ def explain_search(search: SlotSearch, most: int = MOST_REFUSALS) -> list[str]:
         search: what `find_slot` returned.
         most: refusals to spell out; a last sentence counts the runs behind them.
     """
-    return [_sentence(part) for part in (start(search), *_refused(search, most), result(search))]
+    steps = SearchSteps(search, most)
+    return [steps.sentence(k) for k in range(len(steps))]
 
 
 def search_sentence(search: SlotSearch, most: int = 3) -> str:
     """The whole search in one sentence, with at most `most` refusals."""
-    return _sentence("; ".join([start(search), *_refused(search, most), result(search)]))
+    steps = SearchSteps(search, most)
+    return f"{upper_first('; '.join(steps.words(k) for k in range(len(steps))))}."
 
 
 def start(search: SlotSearch) -> str:
@@ -109,14 +159,3 @@ def result(search: SlotSearch) -> str:
         return f"no slot: {usable}"
     longest = cell_run(search.longest_start, search.longest_start + search.longest)
     return f"no slot: {usable}, the longest run is {search.longest:,} ({longest})"
-
-
-def _refused(search: SlotSearch, most: int) -> list[str]:
-    told = list(islice(refusals(search), most))
-    rest = len(search.probe_start) - sum(refusal.n_probes for refusal in told)
-    words = [str(refusal) for refusal in told]
-    return [*words, f"{count(rest, 'more run')} refused"] if rest else words
-
-
-def _sentence(words: str) -> str:
-    return f"{upper_first(words)}."

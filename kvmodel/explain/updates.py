@@ -4,7 +4,7 @@ import numpy as np
 
 from kvmodel.events import DefragApplied, DefragDecided, DefragPlanned, DefragRequested, NoUpdate, ShiftApplied
 from kvmodel.explain.sentence import head_words, sentence
-from kvmodel.words import cells, count, ranges
+from kvmodel.words import cell_run, cells, count, ranges
 
 DECIDED = {
     "asked": "it was asked for",
@@ -56,6 +56,19 @@ def _(event: DefragApplied) -> str:
     moved = count(len(event.plan.src), "cell")
     where = f"{'cell' if len(event.plan.dst) == 1 else 'cells'} {ranges(np.sort(event.plan.dst))}"
     return f"The defrag moved {moved} to {where}; {head_words(event.head_before, event.head)}."
+
+
+def move_sentence(event: DefragApplied, k: int) -> str:
+    """Block move `k` of a defrag, counted from 0, against the budget; the last one tells what became of head."""
+    plan = event.plan
+    source, destination, length = plan.moves[k].tolist()
+    goes = "goes" if length == 1 else "go"
+    budget = f"the budget is {count(plan.max_moves, 'move')}" if plan.max_moves else "there is no limit"
+    last = f"; {head_words(event.head_before, event.head)}" if k == len(plan.moves) - 1 else ""
+    return (
+        f"Move {k + 1:,} of {len(plan.moves):,}: {cell_run(source, source + length)} {goes} to"
+        f" {cell_run(destination, destination + length)}; {budget}{last}."
+    )
 
 
 @sentence.register

@@ -1,0 +1,63 @@
+"""The cells at one beat: those before its frame, those after it, or something between while a defrag moves them."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kvmodel.beats.beat import Beat
+from kvmodel.beats.settle import arrived, settling
+from kvmodel.cells import EMPTY
+from kvmodel.events import DefragApplied, ShiftApplied
+from kvmodel.snapshot import PartSnapshot, copy_arrays, frozen
+from kvmodel.timeline import Cursor, Frame
+
+VACATED = {"pos": EMPTY, "seqs": 0, "token": -1, "shift": 0, "delta": 0}
+"""What a cell holds after its content has moved away."""
+
+
+def parts_at(cursor: Cursor, beat: Beat) -> dict[str, PartSnapshot]:
+    """Every set of cells at one beat, by name. Moves the cursor.
+
+    Before the lasting event of a frame a part is what it was after the frame before; what is overwritten or purged on
+    the way is still there, marked. From that event on it is what the frame has left. Between the moves of a defrag the
+    blocks moved so far have moved, while head and the other counters wait for the last one.
+
+    Args:
+        cursor: of the timeline that the beat is from.
+        beat: one of its beats.
+    """
+    frame = cursor.timeline.frames[beat.frame]
+    settles = settling(frame)
+    done = {name: arrived(beat.marks, beat.place, at) for name, at in settles.items()}
+    before = cursor.seek(beat.frame - 1).parts if not all(done.values()) else {}
+    now = cursor.seek(beat.frame).parts if any(done.values()) else {}
+    return {name: now[name] if done[name] else _under_way(before[name], frame, beat) for name in frame.parts}
+
+
+def _under_way(part: PartSnapshot, frame: Frame, beat: Beat) -> PartSnapshot:
+    """A part before its frame is over: an update may have shifted it already, or moved some blocks."""
+    own = [event for event in frame.events[: beat.place + 1] if event.cache == part.name]
+    if any(isinstance(event, ShiftApplied) for event in own):
+        part = _shifted(part)
+    if own and own[-1] is beat.event and isinstance(beat.event, DefragApplied):
+        part = _moved(part, beat.event.plan.moves[: beat.marks.n_moved])
+    return part
+
+
+def _shifted(part: PartSnapshot) -> PartSnapshot:
+    """No shift is pending any more; only the half of a pair can be here with its moves still to come."""
+    arrays = {**part.arrays, "shift": np.zeros_like(part.shift)}
+    return replace(part, arrays=frozen(arrays), counters={**part.counters, "has_shift": False})
+
+
+def _moved(part: PartSnapshot, moves: NDArray[np.int64]) -> PartSnapshot:
+    """Blocks (source, destination, length) moved; no block goes where another comes from, so the order is free."""
+    source, destination, length = moves.T
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    src, dst = np.repeat(source, length) + within, np.repeat(destination, length) + within
+    arrays = copy_arrays(part.arrays)
+    for name, array in arrays.items():
+        array[dst] = array[src]
+        array[src] = VACATED[name]
+    return replace(part, arrays=frozen(arrays))
