@@ -8,7 +8,7 @@ import numpy as np
 from kvmodel.batch import Batch, UBatch
 from kvmodel.caches.base import Part, Sequences
 from kvmodel.context import DecodeResult
-from kvmodel.errors import CacheAbort, KVModelError
+from kvmodel.errors import CacheAbort, KVModelError, ParamError
 from kvmodel.events import (
     BatchSplit,
     Cleared,
@@ -170,7 +170,13 @@ def _decode_result(result: DecodeResult) -> OpResult:
 
 
 def play(scenario: Scenario) -> Timeline:
-    """Play a whole scenario; an operation that cannot be carried out ends it."""
+    """Play a whole scenario; an operation that cannot be carried out ends it.
+
+    Raises:
+        ParamError: `scenario` is none.
+    """
+    if not isinstance(scenario, Scenario):
+        raise ParamError("scenario", scenario, "a Scenario")
     player = Player(scenario)
     for op in scenario.ops:
         if not player.play(op):

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kvmodel.batch import UBatch
+from kvmodel.errors import ParamError, check_int
 from kvmodel.events import Event
+from kvmodel.limits import INT32_MAX
 from kvmodel.scenario import Scenario
 from kvmodel.show import Card, Shown, Table
 from kvmodel.snapshot import Delta, PartMoment, PartSnapshot, copy_arrays, frozen
@@ -143,24 +145,58 @@ class Timeline(Shown):
         return len(self.op_frames) + 1
 
     def frame_of(self, step: int) -> int:
-        """The last frame of a step."""
+        """The last frame of a step.
+
+        Raises:
+            ParamError: there is no such step.
+        """
+        step = check_int("step", step, 0, self.n_steps - 1)
         return self.op_frames[step - 1] if step else 0
 
     def frames_of(self, step: int) -> range:
-        """All frames of a step."""
-        return range(self.frame_of(step - 1) + 1, self.frame_of(step) + 1) if step else range(1)
+        """All frames of a step.
+
+        Raises:
+            ParamError: there is no such step.
+        """
+        last = self.frame_of(step)
+        return range(self.frame_of(step - 1) + 1, last + 1) if step else range(1)
 
     def events_of(self, step: int) -> tuple[Event, ...]:
-        """Everything that happened in a step, in order."""
+        """Everything that happened in a step, in order.
+
+        Raises:
+            ParamError: there is no such step.
+        """
         return tuple(event for i in self.frames_of(step) for event in self.frames[i].events)
 
+    def part(self, name: str) -> PartSnapshot:
+        """A part of the empty cache.
+
+        Raises:
+            ParamError: there is none of that name.
+        """
+        if not isinstance(name, str) or name not in self.start:
+            raise ParamError("part", name, ", ".join(self.start))
+        return self.start[name]
+
     def changed(self, first: int, last: int, name: str) -> NDArray[np.intp]:
-        """Cells of one part that changed in the frames `first` to `last`, also those that changed back. Ascending."""
+        """Cells of one part that changed in the frames `first` to `last`, also those that changed back. Ascending.
+
+        Raises:
+            ParamError: there is no such part.
+        """
+        self.part(name)
         hit = [self.frames[i].parts[name].delta.cells for i in range(first, last + 1)]
         return np.unique(np.concatenate(hit)) if hit else np.empty(0, np.intp)
 
     def history(self, cell: int, name: str) -> Iterator[int]:
-        """Frames in which a cell changed, in order."""
+        """Frames in which a cell changed, in order.
+
+        Raises:
+            ParamError: there is no such part, or it has no such cell.
+        """
+        check_int("cell", cell, 0, self.part(name).n_cells - 1)
         for i, frame in enumerate(self.frames):
             cells = frame.parts[name].delta.cells
             at = int(np.searchsorted(cells, cell))
@@ -168,7 +204,14 @@ class Timeline(Shown):
                 yield i
 
     def series(self, counter: str, name: str) -> NDArray[np.float64]:
-        """One counter of a part after every step, float64 [n_steps]."""
+        """One counter of a part after every step, float64 [n_steps].
+
+        Raises:
+            ParamError: there is no such part, or it has no such counter.
+        """
+        counters = self.part(name).counters
+        if not isinstance(counter, str) or counter not in counters:
+            raise ParamError("counter", counter, ", ".join(counters))
         frames = (self.frames[self.frame_of(step)] for step in range(self.n_steps))
         return np.array([frame.parts[name].counters[counter] for frame in frames], np.float64)
 
@@ -207,7 +250,12 @@ class Cursor:
         self._now = {name: copy_arrays(part.arrays) for name, part in timeline.start.items()}
 
     def seek(self, frame: int) -> Snapshot:
-        """Go to a frame, forward or back, and look. Numbers outside are clamped."""
+        """Go to a frame, forward or back, and look. Numbers outside are clamped.
+
+        Raises:
+            ParamError: `frame` is no whole number.
+        """
+        frame = check_int("frame", frame, -INT32_MAX, INT32_MAX)
         frame = max(0, min(frame, len(self.timeline.frames) - 1))
         for i in range(self.frame + 1, frame + 1):
             self._apply(i, lambda delta: delta.after)

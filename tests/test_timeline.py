@@ -1,5 +1,7 @@
 """Timelines: any frame, reached any way, is what a fresh play shows; deltas are what differs; nothing is writable."""
 
+import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kvmodel.configs import Kind
+from kvmodel.errors import ParamError
 from kvmodel.events import Event, UBatchStored
 from kvmodel.library import load
 from kvmodel.limits import MAX_OPS
@@ -226,6 +229,32 @@ def test_tokens_are_a_sequence() -> None:
     assert tokens[-1].index == 2
     with pytest.raises(IndexError):
         tokens[5]
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda chat: chat.frame_of(-1), "step is -1; allowed: a whole number from 0 to 15"),
+        (lambda chat: chat.frames_of(16), "step is 16; allowed: a whole number from 0 to 15"),
+        (lambda chat: chat.events_of(-1), "step is -1; allowed: a whole number from 0 to 15"),
+        (lambda chat: chat.events_of(64), "step is 64; allowed: a whole number from 0 to 15"),
+        (lambda chat: chat.events_of("x"), "step is 'x'; allowed: a whole number from 0 to 15"),
+        (
+            lambda chat: chat.series("x", "kv"),
+            "counter is 'x'; allowed: head, used, used_max_p1, n_kv, has_shift, fragmentation",
+        ),
+        (lambda chat: chat.series("used", "base"), "part is 'base'; allowed: kv"),
+        (lambda chat: chat.series([], "kv"), "counter is []; allowed: head, used,"),
+        (lambda chat: chat.changed(0, 1, "swa"), "part is 'swa'; allowed: kv"),
+        (lambda chat: next(chat.history(4096, "kv")), "cell is 4096; allowed: a whole number from 0 to"),
+        (lambda chat: next(chat.history(0, "swa")), "part is 'swa'; allowed: kv"),
+        (lambda chat: chat.cursor().seek("x"), "frame is 'x'; allowed: a whole number"),
+        (lambda _: play(None), "scenario is None; allowed: a Scenario"),
+    ],
+)
+def test_what_a_timeline_does_not_have_is_refused(chat: Timeline, ask: Callable[[Any], object], told: str) -> None:
+    with pytest.raises(ParamError, match=re.escape(told)):
+        ask(chat)
 
 
 def test_ten_thousand_operations_play_and_step() -> None:
