@@ -24,8 +24,23 @@ IDS = (
     "recorded-older-fragments",
     "recorded-states",
     "server-slots",
+    "case-window-without-a-run",
+    "case-defrag-in-passes",
+    "case-one-large-hole",
+    "case-really-full",
+    "case-self-extend-fills-up",
+    "case-shift-bookkeeping",
+    "case-position-gap",
+    "case-recurrent-removal",
+    "case-remove-any-sequence",
+    "case-position-twice",
+    "case-reuse-moves",
+    "case-other-cells",
 )
-"""Ids in the order in which a list shows them; each is a file in `kvmodel/scenarios`."""
+"""Ids in the order in which a list shows them; each is a file in `kvmodel/scenarios`.
+
+Those that begin with case- replay what was reported in public; `source` has the address.
+"""
 
 
 def shipped() -> dict[str, Scenario]:

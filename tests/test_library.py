@@ -91,6 +91,18 @@ def test_a_scenario_plays_to_its_end(scenario_id: str, timelines: dict[str, Time
         ("recorded-window-pair", [0] * 8 + [1, 0]),
         ("recorded-older-fragments", [0] * 16 + [1, 1]),
         ("recorded-states", [0] * 3),
+        ("case-window-without-a-run", [0, 1, 0, 0, 0]),
+        ("case-defrag-in-passes", [0, 0, 1, 1, 0]),
+        ("case-one-large-hole", [0, 0, 1, 0]),
+        ("case-really-full", [0, 0, *[1] * 10, 0]),
+        ("case-self-extend-fills-up", [0, 0, 1]),
+        ("case-shift-bookkeeping", [0] * 4),
+        ("case-position-gap", [0] * 7 + [-1, -1, 0]),
+        ("case-recurrent-removal", [0, 0]),
+        ("case-remove-any-sequence", [0] * 3),
+        ("case-position-twice", [0, -1, 0]),
+        ("case-reuse-moves", [0, 0]),
+        ("case-other-cells", [0] * 4),
     ],
 )
 def test_decodes_end_as_their_notes_say(scenario_id: str, codes: list[int], timelines: dict[str, Timeline]) -> None:
