@@ -1,4 +1,4 @@
-"""The cells at one beat: those before its frame, those after it, or something between while a defrag moves them."""
+"""The cells at one beat: those before its frame, those after it, or something between."""
 
 from dataclasses import replace
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from kvmodel.beats.beat import Beat
 from kvmodel.beats.settle import arrived, settling
-from kvmodel.cells import EMPTY
-from kvmodel.events import DefragApplied, ShiftApplied
+from kvmodel.cells import EMPTY, seq_bit
+from kvmodel.events import DefragApplied, Event, PositionsPurged, PrepareFailed, ShiftApplied
 from kvmodel.snapshot import PartSnapshot, copy_arrays, frozen
+from kvmodel.spans import owns
 from kvmodel.timeline import Cursor, Frame
 
 VACATED = {"pos": EMPTY, "seqs": 0, "token": -1, "shift": 0, "delta": 0}
@@ -20,8 +21,9 @@ def parts_at(cursor: Cursor, beat: Beat) -> dict[str, PartSnapshot]:
     """Every set of cells at one beat, by name. Moves the cursor.
 
     Before the lasting event of a frame a part is what it was after the frame before; what is overwritten or purged on
-    the way is still there, marked. From that event on it is what the frame has left. Between the moves of a defrag the
-    blocks moved so far have moved, while head and the other counters wait for the last one.
+    the way is still there, marked, unless the trial that purged it has failed. From that event on it is what the frame
+    has left. Between the moves of a defrag the blocks moved so far have moved, while head and the other counters wait
+    for the last one.
 
     Args:
         cursor: of the timeline that the beat is from.
@@ -36,13 +38,33 @@ def parts_at(cursor: Cursor, beat: Beat) -> dict[str, PartSnapshot]:
 
 
 def _under_way(part: PartSnapshot, frame: Frame, beat: Beat) -> PartSnapshot:
-    """A part before its frame is over: an update may have shifted it already, or moved some blocks."""
+    """A part before its frame is over: a failed trial may have purged cells, an update shifted or moved some."""
     own = [event for event in frame.events[: beat.place + 1] if event.cache == part.name]
+    part = _purged(part, own)
     if any(isinstance(event, ShiftApplied) for event in own):
         part = _shifted(part)
     if own and own[-1] is beat.event and isinstance(beat.event, DefragApplied):
         part = _moved(part, beat.event.plan.moves[: beat.marks.n_moved])
     return part
+
+
+def _purged(part: PartSnapshot, events: list[Event]) -> PartSnapshot:
+    """What a trial purged stays purged when its slots are taken back (quirk purge-leak)."""
+    failures = [place for place, event in enumerate(events) if isinstance(event, PrepareFailed)]
+    tried = events[: failures[-1]] if failures else []
+    leaks = [event for event in tried if isinstance(event, PositionsPurged) and event.trial]
+    if not leaks:
+        return part
+    arrays, spans = copy_arrays(part.arrays), part.spans.copy()
+    for leak in leaks:
+        arrays["seqs"][leak.cells] &= ~seq_bit(leak.seq)
+        gone = leak.cells[arrays["seqs"][leak.cells] == 0]
+        for name, array in arrays.items():
+            array[gone] = VACATED[name]
+        left = arrays["pos"][owns(arrays["seqs"], leak.seq)]
+        spans[leak.seq] = (left.min(), left.max()) if len(left) else -1
+    used = int(np.count_nonzero(arrays["pos"] != EMPTY))
+    return replace(part, arrays=frozen(arrays), spans=spans, counters={**part.counters, "used": used})
 
 
 def _shifted(part: PartSnapshot) -> PartSnapshot:

@@ -73,14 +73,13 @@ def _because(reason: MaskReason, part: PartSnapshot, held: Content, pos: int, se
         case MaskReason.OTHER_SEQ:
             return f"it belongs to {owners(held.seqs)}" if held.seqs else "it has no owner"
         case MaskReason.FUTURE:
-            return f"that is {count(away, 'position')} later"
+            return f"that is {_distance(away)}"
         case MaskReason.OUTSIDE:
-            return shown(part, pos)
-    distance = "it is the token's own position" if not away else f"it is {_distance(away)}"
-    rules = f"it belongs to sequence {seq} too, and {distance}"
-    if not causal:
-        rules += ", which counts for nothing here since later positions are not hidden" if away > 0 else ""
-    return rules if window_of(part)[0] is SWAType.NONE else f"{rules}; {shown(part, pos)}"
+            return shown(part, pos, causal=causal)
+    distance = "it is its own position" if not away else f"that is {_distance(away)}"
+    later = ", which counts for nothing without causal attention" if away > 0 else ""
+    rules = f"both belong to sequence {seq}, and {distance}{later}"
+    return rules if window_of(part)[0] is SWAType.NONE else f"{rules}; {shown(part, pos, causal=causal)}"
 
 
 def _distance(away: int) -> str:
