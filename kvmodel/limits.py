@@ -36,6 +36,18 @@ MAX_STATE_BYTES = 2 * MAX_TENSOR_BYTES
 MAX_SCENARIO_BYTES = 4 << 20
 """Bytes of a scenario document: 10,000 operations with their texts stay below it."""
 
+MAX_LINK_CHARS = 32_000
+"""Characters of a scenario in a link: browsers take several times that in an address, chats and mail hardly more."""
+
+MAX_LINK_BYTES = 1 << 20
+"""Bytes of a document unpacked from a link: many times what packs into one, and its model takes a tenth of a GiB."""
+
+MAX_BEATS = 10_000_000
+"""Beats of one step: the largest batch in ubatches of one token, each with all refusals of two searches in a pair."""
+
+MAX_REPORT_CHARS = 60_000
+"""Characters of a report: an issue takes 65,536, and its author wants to add some."""
+
 MAX_TIMELINE_BYTES = 1 << 29
 """Bytes of all changes of one timeline: ten thousand steps of a server's cache take a tenth of it."""
 

@@ -1,14 +1,17 @@
 """Scenarios as documents: they survive JSON, and a bad field gives one message with its name, value and limits."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from kvmodel.configs import LegacyConfig
 from kvmodel.errors import KVModelError
 from kvmodel.limits import MAX_OPS, MAX_SCENARIO_BYTES
-from kvmodel.ops import Clear, Decode, SeqRm, TokenRun, Update
+from kvmodel.ops import Clear, Decode, Defrag, SeqRm, TokenRun, Update
 from kvmodel.scenario import CacheConfig, ContextConfig, Scenario, ScenarioError
 from kvmodel.types import SWAType
 from tests.random_scenarios import scenarios
@@ -175,3 +178,87 @@ def test_an_operation_is_appended_to_a_copy() -> None:
 def test_a_run_counts_its_texts() -> None:
     assert TokenRun.model_validate({"text": ["a", "b"]}).n == 2
     assert TokenRun(n=3).text is None
+
+
+A, B, C = Defrag(note="a"), Defrag(note="b"), Defrag(note="c")
+THREE = Scenario.from_json(document()).with_op(A).with_op(B).with_op(C)
+
+
+def test_operations_are_inserted_changed_moved_and_removed_in_copies() -> None:
+    new = SeqRm(seq=1)
+    assert THREE.with_op(new, 0).ops == (new, A, B, C)
+    assert THREE.with_op(new, 2).ops == (A, B, new, C)
+    assert THREE.with_op(new, 3).ops == (A, B, C, new)
+    assert THREE.without_op(0).ops == (B, C)
+    assert THREE.without_op(2).ops == (A, B)
+    assert THREE.with_op_changed(1, new).ops == (A, new, C)
+    assert THREE.with_op_moved(0, 2).ops == (B, C, A)
+    assert THREE.with_op_moved(2, 0).ops == (C, A, B)
+    assert THREE.with_op_moved(1, 1) == THREE
+    assert THREE.ops == (A, B, C)
+
+
+def test_the_configuration_is_replaced_in_a_copy() -> None:
+    cache = LegacyConfig(kind="legacy", kv_size=40)
+    changed = THREE.with_config(cache, ContextConfig(n_ubatch=4))
+    assert (changed.cache, changed.context.n_ubatch, changed.ops) == (cache, 4, THREE.ops)
+    assert (THREE.cache.kind, THREE.context.n_ubatch) == ("unified", 512)
+    assert Scenario.from_json(changed.to_json()) == changed
+
+
+KIND_NAMES = "unified, iswa, legacy, recurrent, memory_recurrent"
+OPERATION = "allowed: an operation of kvmodel.ops"
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda s: s.with_op(A, 4), "at is 4; allowed: a whole number from 0 to 3"),
+        (lambda s: s.with_op(A, -1), "at is -1; allowed: a whole number from 0 to 3"),
+        (lambda s: s.with_op(A, True), "at is True; allowed: a whole number from 0 to 3"),
+        (lambda s: s.with_op({"op": "clear"}), f"op is {{'op': 'clear'}}; {OPERATION}"),
+        (lambda s: s.with_op(None, 0), f"op is None; {OPERATION}"),
+        (lambda s: s.without_op(3), "i is 3; allowed: a whole number from 0 to 2"),
+        (lambda s: s.without_op("0"), "i is '0'; allowed: a whole number from 0 to 2"),
+        (
+            lambda s: s.with_op_moved(0, 1).without_op(0).without_op(0).without_op(0).without_op(0),
+            "i is 0; allowed: none, since the scenario has no operations",
+        ),
+        (lambda s: s.with_op_changed(-1, A), "i is -1; allowed: a whole number from 0 to 2"),
+        (lambda s: s.with_op_changed(0, "clear"), f"op is 'clear'; {OPERATION}"),
+        (lambda s: s.with_op_moved(3, 0), "i is 3; allowed: a whole number from 0 to 2"),
+        (lambda s: s.with_op_moved(0, 3), "to is 3; allowed: a whole number from 0 to 2"),
+        (lambda s: s.with_op_moved(0, 1.0), "to is 1.0; allowed: a whole number from 0 to 2"),
+        (
+            lambda s: s.with_config({"kv_size": 3}, s.context),
+            f"cache is {{'kv_size': 3}}; allowed: a configuration of kind {KIND_NAMES}",
+        ),
+        (lambda s: s.with_config(s.cache, None), "context is None; allowed: a ContextConfig"),
+        (lambda s: s.on("x"), f"kind is 'x'; allowed: {KIND_NAMES}"),
+        (lambda s: s.on([]), f"kind is []; allowed: {KIND_NAMES}"),
+    ],
+)
+def test_an_edit_that_is_not_possible_is_told(edit: Callable[[Scenario], Any], message: str) -> None:
+    with pytest.raises(ScenarioError) as told:
+        edit(THREE)
+    assert str(told.value) == message
+
+
+@pytest.mark.parametrize(
+    ("given_text", "message"),
+    [
+        (None, "document is None; allowed: JSON as text or bytes"),
+        (3, "document is 3; allowed: JSON as text or bytes"),
+        ('{"\ud800', "character 2 is '\\ud800'; allowed: any but half a pair"),
+    ],
+)
+def test_what_is_no_text_is_told(given_text: Any, message: str) -> None:
+    with pytest.raises(ScenarioError) as told:
+        Scenario.from_json(given_text)
+    assert str(told.value) == message
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60) | st.none() | st.integers() | st.lists(st.integers()))
+def test_garbage_is_refused_in_one_way(given_text: Any) -> None:
+    with pytest.raises(ScenarioError):
+        Scenario.from_json(given_text)
