@@ -128,3 +128,14 @@ def scattered(n: int, n_seq: int, seed: int = 7) -> PartSnapshot:
     shift = np.where(filled, rng.integers(-9, 10, n), 0).astype(np.int32)
     seqs = np.where(filled, owners | more.astype(np.uint64), 0).astype(np.uint64)
     return replace(part, arrays={**part.arrays, "pos": pos, "shift": shift, "seqs": seqs})
+
+
+def hover_words(figure: Any, name: str = "cells") -> list[str]:
+    """What every square says on hover, row by row, whether points or a heatmap answer the mouse."""
+    trace = traces(figure)[name]
+    return trace["hovertext"] if "hovertext" in trace else [words for row in trace["text"] for words in row]
+
+
+def clicked(index: Any, curve: Any = 1) -> dict[str, Any]:
+    """The selection that a click leaves."""
+    return {"points": [{"curve_number": curve, "point_index": index}], "point_indices": [index], "box": [], "lasso": []}

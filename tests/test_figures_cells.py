@@ -14,6 +14,7 @@ from tests.figures import (
     blocks,
     colours_of,
     decode,
+    hover_words,
     legend,
     played,
     scattered,
@@ -112,7 +113,7 @@ def test_the_older_cache_calls_it_delta(shared: Timeline) -> None:
     arrays = {name: array for name, array in part.arrays.items() if name != "shift"} | {"delta": part.shift}
     figure = cells_figure(replace(part, arrays=arrays), colour="shift")
     assert traces(figure)["colours"]["colorbar"]["title"]["text"] == "pending delta"
-    assert "pending delta 5" in traces(figure)["cells"]["text"][0][7]
+    assert "pending delta 5" in hover_words(figure)[7]
 
 
 def test_changes_are_coloured_and_named(shared: Timeline) -> None:
@@ -155,13 +156,13 @@ def test_a_cell_without_owner_is_named(shared: Timeline) -> None:
     figure = cells_figure(lost)
     assert "no owner" in legend(figure)
     assert set(blocks(traces(figure)["colours"], 4, 16)[1].ravel()) == {LIGHT.filled}
-    assert traces(figure)["cells"]["text"][0][1] == "position 1, sequence none"
+    assert hover_words(figure)[1] == "position 1, sequence none"
 
 
 def test_columns_can_be_chosen(shared: Timeline) -> None:
     figure = cells_figure(after(shared), columns=10)
-    z = traces(figure)["cells"]["z"]
-    assert z.shape == (7, 10)
+    points = traces(figure)["cells"]
+    assert (points["x"].tolist(), points["y"].tolist()) == ([n % 10 for n in range(64)], [n // 10 for n in range(64)])
     cells = blocks(traces(figure)["colours"], 7, 10)
     looks = [set(cells[cell].ravel()) for cell in (7, 63, 64, 69)]
     assert looks == [{ORANGE}, {LIGHT.empty}, {LIGHT.paper}, {LIGHT.paper}]

@@ -48,13 +48,17 @@ def window() -> Timeline:
 @pytest.mark.parametrize("name", ["plain", "window"])
 def test_codes_are_the_reasons(name: str, request: pytest.FixtureRequest) -> None:
     part, ubatch = stored(request.getfixturevalue(name))
-    trace = traces(mask_figure(part, ubatch))["reasons"]
+    drawn, told = (traces(mask_figure(part, ubatch, clickable=clickable)) for clickable in (True, False))
+    trace, points = drawn["reasons"], drawn["squares"]
     assert trace["z"].dtype == np.uint8
+    assert (trace["z"] == told["reasons"]["z"]).all()
     for row, (query, seq) in enumerate(zip(ubatch.pos.tolist(), ubatch.first_seq.tolist(), strict=True)):
         for cell in range(part.n_kv):
             expected = reason(part.pos[cell], part.owners(cell), query, seq, part.params.n_swa or None)
             assert trace["z"][row, cell] == expected
-            assert trace["text"][row][cell] == WORDS[expected]
+            assert told["reasons"]["text"][row][cell] == WORDS[expected]
+            point = row * part.n_kv + cell
+            assert (points["x"][point], points["y"][point], points["hovertext"][point]) == (cell, row, WORDS[expected])
 
 
 def test_the_model_gives_the_same_codes(window: Timeline) -> None:
@@ -107,7 +111,12 @@ def test_a_pattern_tells_reasons_apart_without_colour(plain: Timeline) -> None:
 
 def test_hover_names_token_and_cell(plain: Timeline) -> None:
     part, ubatch = stored(plain)
-    trace = traces(mask_figure(part, ubatch, tokens=plain.tokens))["reasons"]
+    drawn = spec(mask_figure(part, ubatch, tokens=plain.tokens))
+    axes = [drawn["layout"][f"{way}axis2"] for way in "xy"]
+    assert [axis["tickvals"] for axis in axes] == [list(range(part.n_kv)), list(range(len(ubatch)))]
+    trace = traces(mask_figure(part, ubatch, tokens=plain.tokens, clickable=False))["reasons"]
+    assert [axis["ticktext"] for axis in axes] == [trace["x"], trace["y"]]
+    assert drawn["data"][1]["hovertemplate"] == "<b>%{hovertext}</b><br>%{y}<br>%{x}<extra></extra>"
     assert trace["y"][2] == "token 2 “ &lt;i&gt;”: position 17, sequence 0"
     assert trace["x"][3] == "cell 3: position 3, of 0"
     assert trace["x"][21] == "cell 21: position 11, of 0-1"

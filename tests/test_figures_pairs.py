@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from kvmodel.figures import cells_figure, cells_table
@@ -12,7 +11,7 @@ from kvmodel.library import load
 from kvmodel.player import play
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
-from tests.figures import after, blocks, colours_of, decode, legend, played, scattered, spec, traces
+from tests.figures import after, blocks, colours_of, decode, hover_words, legend, played, scattered, spec, traces
 
 NARROW = 400
 
@@ -39,7 +38,8 @@ def test_each_half_shows_every_cell_with_its_text(
     part = pair[half]
     figure = cells_figure(part, width=NARROW)
     by_name = traces(figure)
-    assert by_name["cells"]["customdata"].shape == (rows, columns, 1)
+    points = by_name["cells"]
+    assert (len(points["x"]), points["y"].max() + 1, points["x"].max() + 1) == (rows * columns, rows, columns)
     told = [int(re.search(r"<b>(\d+)</b>", text)[1]) for text in by_name["text in cells"]["text"]]
     assert told == part.pos[part.pos >= 0].tolist()
     assert by_name["text in cells"]["textfont"]["size"] == 10
@@ -59,7 +59,7 @@ def test_a_wide_map_is_what_it_was(pair: dict[str, PartSnapshot]) -> None:
 @pytest.mark.parametrize("colour", ["sequence", "position", "shift", "changed"])
 def test_a_place_too_narrow_still_holds_a_map(colour: str) -> None:
     figure = cells_figure(scattered(1024, 4), width=10, colour=colour, changed=[3])
-    assert traces(figure)["cells"]["customdata"].shape == (32, 32, 1)
+    assert traces(figure)["cells"]["x"].tolist() == list(range(32)) * 32
 
 
 @pytest.mark.parametrize(("width", "legend_height"), [(None, 0), (NARROW, 20)])
@@ -89,8 +89,8 @@ def test_a_delta_left_in_an_empty_cell_shows_at_its_foot(older: Timeline) -> Non
 
 def test_a_delta_left_is_told(older: Timeline) -> None:
     part = after(older, 6)
-    by_name = traces(cells_figure(part, colour="shift"))
-    hover = np.array(by_name["cells"]["text"]).ravel()
+    figure = cells_figure(part, colour="shift")
+    by_name, hover = traces(figure), hover_words(figure)
     assert [hover[cell] for cell in (20, 30)] == ["empty<br>pending delta -4", "empty"]
     assert len(by_name["text in cells"]["text"]) == 22 + 4
     assert sum("-4" in text for text in by_name["text in cells"]["text"]) == 12

@@ -13,7 +13,7 @@ from kvmodel.player import play
 from kvmodel.scenario import Scenario
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
-from tests.figures import colours_of, legend, shapes, spec, traces
+from tests.figures import colours_of, hover_words, legend, shapes, spec, traces
 
 Json = dict[str, Any]
 
@@ -109,8 +109,7 @@ def test_words_in_the_cells(shared: Timeline) -> None:
     figure = states_figure(moment(shared, 5), tokens=shared.tokens)
     told = [re.sub(r"<[^>]+>", "|", text) for text in traces(figure)["text in cells"]["text"]]
     assert told == ["|7|||seq 0|and|", "|8|||seq 2|slept|", "|9|||seq 1|it|"]
-    hover = traces(figure)["cells"]["text"][0]
-    assert hover == [
+    assert hover_words(figure) == [
         "position 7, sequence 0<br>last token “ and”<br>next: as it is",
         "position 8, sequence 2<br>last token “ slept”<br>next: from cell 0",
         "position 9, sequence 1<br>last token “ it”<br>next: from cell 1",
@@ -123,7 +122,7 @@ def test_text_of_a_person_is_no_markup() -> None:
     op = {"op": "decode", "tokens": [{"text": ["<b>x</b>"], "pos": 0}]}
     timeline = played(2, [op])
     figure = states_figure(last(timeline), tokens=timeline.tokens)
-    assert "&lt;b&gt;x&lt;/b&gt;" in traces(figure)["cells"]["text"][0][0]
+    assert "&lt;b&gt;x&lt;/b&gt;" in hover_words(figure)[0]
     assert "<b>x" not in traces(figure)["text in cells"]["text"][0]
 
 
@@ -173,7 +172,9 @@ def test_of_many_cells_only_the_busy_rows_are_drawn() -> None:
     figure = states_figure(last(played(100, [begun(*range(20))])))
     by_name = traces(figure)
     assert [name for name in by_name if name.startswith("states")] == ["states", "states from 12"]
-    assert by_name["cells from 12"]["customdata"].ravel().tolist() == [*range(12, 24)]
+    assert by_name["cells"]["customdata"].ravel().tolist() == [*range(24)]
+    assert by_name["cells"]["x"].tolist() == [*range(12)] * 2
+    assert len(set(by_name["cells"]["y"].tolist())) == 2
     assert "and 76 more" in [note["text"] for note in spec(figure)["layout"]["annotations"]]
 
 

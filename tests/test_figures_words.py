@@ -9,6 +9,7 @@ from tests.figures import (
     after,
     blocks,
     decode,
+    hover_words,
     played,
     scattered,
     shared_prefix,
@@ -36,11 +37,12 @@ def shared() -> Timeline:
     ],
 )
 def test_hover_tells_all_of_a_cell(shared: Timeline, cell: int, words: str) -> None:
-    trace = traces(cells_figure(after(shared), tokens=shared.tokens))["cells"]
-    row, column = divmod(cell, 16)
-    assert trace["text"][row][column] == words
-    assert trace["customdata"][row, column].tolist() == [cell]
-    assert trace["hovertemplate"].startswith("<b>cell %{customdata[0]}</b>")
+    for clickable in (True, False):
+        figure = cells_figure(after(shared), tokens=shared.tokens, clickable=clickable)
+        trace = traces(figure)["cells"]
+        assert hover_words(figure)[cell] == words
+        assert trace["customdata"].reshape(-1, 1)[cell].tolist() == [cell]
+        assert trace["hovertemplate"].startswith("<b>cell %{customdata[0]}</b>")
 
 
 def test_beyond_4096_cells_hover_gives_numbers() -> None:

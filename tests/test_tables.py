@@ -13,7 +13,7 @@ from kvmodel.figures import (
     usage_table,
 )
 from kvmodel.timeline import Timeline
-from tests.figures import after, decode, legend, played, traces
+from tests.figures import after, decode, hover_words, legend, played, traces
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_cells(timeline: Timeline) -> None:
 
 def test_cells_say_what_the_figure_says(timeline: Timeline) -> None:
     part = after(timeline)
-    told = [words for row in traces(cells_figure(part, tokens=timeline.tokens))["cells"]["text"] for words in row]
+    told = hover_words(cells_figure(part, tokens=timeline.tokens))
     for row in cells_table(part, tokens=timeline.tokens).itertuples():
         if pd.isna(row.position):
             assert told[row.cell] == "empty"

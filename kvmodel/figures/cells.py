@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,14 +12,18 @@ from kvmodel.errors import ParamError
 from kvmodel.figures import marks
 from kvmodel.figures.bar import bar, make_room
 from kvmodel.figures.base import axis, discrete_scale, figure, legend_height
+from kvmodel.figures.clicks import NEAREST, undimmed
 from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift
 from kvmodel.figures.grid import PLOT_WIDTH, Grid, Index, ticks
 from kvmodel.figures.hover import MAX_TEXT_CELLS, hover_layer
 from kvmodel.figures.labels import Room, cell_text, room_in
 from kvmodel.figures.legend import cell_legend
+from kvmodel.figures.look import Look, Looks
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
+from kvmodel.figures.pointing import pointed
 from kvmodel.figures.texts import token_texts
+from kvmodel.figures.window import Window, cut
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
@@ -47,6 +51,7 @@ def cells_figure(
     selected: int | None = None,
     width: int | None = None,
     theme: ThemeName = "light",
+    **more: Unpack[Looks],
 ) -> go.Figure:
     """The cells in rows, in the order of the cache.
 
@@ -59,48 +64,71 @@ def cells_figure(
         selected: a cell to outline as selected.
         width: pixels of the place for the whole figure; left out, a wide panel of the page.
         theme: light or dark.
+        **more: clickable, window, marks and differs (`Looks`).
 
     Returns:
         A figure whose first trace, `colours`, holds the colour codes (uint8, a block of pixels a cell), and whose
         second, `cells`, answers the mouse with one square a cell.
 
     Raises:
-        ParamError: no such colouring.
+        ParamError: no such colouring, or a window beyond the cache.
     """
-    page, grid = page_of(theme), Grid.of(part.n_cells, columns, _plot_width(width))
-    marked = np.empty(0, np.intp) if changed is None else np.asarray(changed, np.intp)
-    texts = token_texts(part.token, tokens if grid.n <= MAX_TEXT_CELLS else ())
-    room = room_in(grid, part, colour, tokens=bool((texts != "").any()))
-    coded = _coded(pooled(part, grid), colour, page, np.unique(marked // grid.pool), grid, room)
+    look, page = Look(**more), page_of(theme)
+    grid = map_grid(part, columns=columns, width=width, window=look.window)
+    shown, changes = cut(part, look.window), _index(changed)
+    texts = token_texts(shown.token, tokens if grid.n <= MAX_TEXT_CELLS else ())
+    room = room_in(grid, shown, colour, tokens=bool((texts != "").any()))
+    coded = _coded(pooled(shown, grid), colour, page, grid.squares_of(changes), grid, room)
     traces = [
         _colours(coded, grid, page),
-        hover_layer(part, grid, texts),
-        *cell_text(part, coded, grid, texts, colour, room),
+        hover_layer(shown, grid, texts, clickable=look.clickable),
+        *cell_text(shown, coded, grid, texts, colour, room),
     ]
-    entries = cell_legend(part, coded, colour, page, changed=len(marked) > 0, selected=selected is not None)
-    shapes = [
-        *marks.grid_lines(grid, page),
-        marks.n_kv_mark(grid, part.n_kv, page),
-        *marks.outlines(grid, marked, page.ink),
-        *marks.selected_mark(grid, selected, page),
-        marks.head_mark(grid, part.head, page),
-    ]
-    words = marks.side_words(grid, part.head, part.n_kv, page)
-    height = grid.height + 2 * EDGE
+    undimmed(traces)
+    pointing = pointed(grid, look.marks, _index(look.differs), page)
+    flags = {
+        "changed": len(grid.squares_of(changes)) > 0,
+        "selected": selected is not None and grid.holds(selected),
+    }
+    entries = [*cell_legend(shown, coded, colour, page, **flags), *pointing.entries]
     drawn = figure(
         page,
         traces,
-        height=height,
+        height=grid.height + 2 * EDGE,
         margin=MARGIN,
         width=grid.width,
         entries=entries,
-        shapes=shapes,
-        annotations=words,
+        shapes=[*_lines(part, grid, changes, selected, page), *pointing.shapes],
+        annotations=marks.side_words(grid, part.head, part.n_kv, page),
+        **NEAREST,
         **_axes(grid, page),
     )
     if coded.scale:
         make_room(drawn, below=0 if width is None else legend_height(entries, grid.width))
     return drawn
+
+
+def map_grid(
+    part: PartSnapshot, *, columns: int | None = None, width: int | None = None, window: Window | None = None
+) -> Grid:
+    """The arrangement of the map that `cells_figure` draws of the same arguments."""
+    first, n = window or (0, part.n_cells)
+    return Grid.of(n, columns, _plot_width(width), first)
+
+
+def _index(cells: ArrayLike | None) -> Index:
+    return np.empty(0, np.intp) if cells is None else np.asarray(cells, np.intp)
+
+
+def _lines(part: PartSnapshot, grid: Grid, changed: Index, selected: int | None, page: Theme) -> list[dict[str, Any]]:
+    """Everything around the squares that is not a mark of a beat."""
+    return [
+        *marks.grid_lines(grid, page),
+        *marks.n_kv_mark(grid, part.n_kv, page),
+        *marks.outlines(grid, changed, page.ink),
+        *marks.selected_mark(grid, selected, page),
+        *marks.head_mark(grid, part.head, page),
+    ]
 
 
 def _plot_width(width: int | None) -> int:
@@ -161,6 +189,7 @@ def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
     columns, rows = ticks(grid.columns, most), ticks(grid.rows, 16 if wide_cells else 2 * FEW_TICKS)
     wide, high = (EDGE / pixels for pixels in grid.square)
     each = grid.columns * grid.pool
+    numbers = [f"{grid.first + row * each:,}" for row in rows]
     return {
         "xaxis": axis(
             page,
@@ -174,6 +203,6 @@ def _axes(grid: Grid, page: Theme) -> dict[str, Any]:
             page,
             range=[grid.rows - 0.5 + high, -0.5 - high],
             tickvals=rows,
-            ticktext=["cell 0", *(f"{row * each:,}" for row in rows[1:])],
+            ticktext=[numbers[0] if grid.first else "cell 0", *numbers[1:]],
         ),
     }

@@ -29,25 +29,27 @@ MIN_COLUMNS = 16
 
 @dataclass(frozen=True)
 class Grid:
-    """The arrangement of `n` cells.
+    """The arrangement of `n` neighbouring cells of a cache, all of them or a window.
 
     Attributes:
         n: cells.
         columns: squares in a row.
         pool: cells that share a square, 1 unless there are more cells than pixels.
         width: pixels that the squares get, about.
+        first: number of the first cell.
     """
 
     n: int
     columns: int
     pool: int = 1
     width: int = PLOT_WIDTH
+    first: int = 0
 
     @classmethod
-    def of(cls, n: int, columns: int | None = None, width: int = PLOT_WIDTH) -> "Grid":
+    def of(cls, n: int, columns: int | None = None, width: int = PLOT_WIDTH, first: int = 0) -> "Grid":
         """The arrangement for `n` cells on a plot of that width; `columns` overrides the choice."""
         pool = 1 << max(0, (-(-n // MAX_SQUARES) - 1).bit_length())
-        return cls(n, columns or columns_for(-(-n // pool), width), pool, width)
+        return cls(n, columns or columns_for(-(-n // pool), width), pool, width, first)
 
     @property
     def squares(self) -> int:
@@ -69,23 +71,37 @@ class Grid:
         """Width and height of a square in pixels, about."""
         return self.width / self.columns, self.height / self.rows
 
+    @property
+    def end(self) -> int:
+        """Number of the cell after the last one."""
+        return self.first + self.n
+
+    def holds(self, cell: int) -> bool:
+        """Whether a cell is drawn."""
+        return self.first <= cell < self.end
+
+    def squares_of(self, cells: Index) -> Index:
+        """The squares of those of the cells that are drawn, ascending, each once."""
+        inside = np.asarray(cells, np.intp) - self.first
+        return np.unique(inside[(inside >= 0) & (inside < self.n)] // self.pool)
+
     def place(self, cells: Any) -> tuple[Any, Any]:
         """Row and column of a cell, or of an array of cells."""
-        square = cells // self.pool
+        square = (cells - self.first) // self.pool
         return square // self.columns, square % self.columns
 
     def cell_at(self, row: int, column: int) -> int | None:
         """The (first) cell of a square, None outside."""
-        cell = (row * self.columns + column) * self.pool
-        return cell if 0 <= column < self.columns and 0 <= cell < self.n else None
+        index = (row * self.columns + column) * self.pool
+        return self.first + index if 0 <= column < self.columns and 0 <= index < self.n else None
 
     def edge(self, cell: int) -> tuple[int, int]:
         """Row and column before which a boundary at `cell` lies; a boundary at a row's end stays in that row.
 
-        `cell` may be `n`: the boundary after the last one.
+        `cell` may be `end`: the boundary after the last one.
         """
         row, column = self.place(cell)
-        return (row - 1, self.columns) if cell and not column else (row, column)
+        return (row - 1, self.columns) if cell > self.first and not column else (row, column)
 
     def lay_out(self, values: NDArray[Any], fill: Any) -> NDArray[Any]:
         """Per-square values [squares, ...] as [rows, columns, ...]; what the last row lacks is `fill`."""
@@ -100,12 +116,25 @@ class Grid:
         Returns:
             float64 [m, 4]: left, top, right, bottom.
         """
-        squares = np.unique(np.asarray(cells, np.intp) // self.pool)
+        squares = self.squares_of(cells)
         begins = np.flatnonzero(np.diff(squares, prepend=-2) != 1)
         begins = np.union1d(begins, np.flatnonzero(squares % self.columns == 0)) if len(squares) else begins
         lengths = np.diff(np.append(begins, len(squares)))
         row, column = np.divmod(squares[begins], self.columns)
         return np.stack([column - 0.5, row - 0.5, column + lengths - 0.5, row + 0.5], axis=1)
+
+    def contour(self, begin: int, end: int) -> str:
+        """One line around the squares of a run [begin, end), as an SVG path; empty if none of it is drawn."""
+        begin, end = max(begin, self.first), min(end, self.end)
+        if begin >= end:
+            return ""
+        (top, left), (bottom, last) = self.place(begin), self.place(end - 1)
+        row_end, high, low = self.columns - 0.5, top - 0.5, bottom + 0.5
+        if top == bottom:
+            return f"M{left - 0.5},{high}H{last + 0.5}V{low}H{left - 0.5}Z"
+        if bottom == top + 1 and last < left:
+            return f"M{left - 0.5},{high}H{row_end}V{top + 0.5}H{left - 0.5}ZM-0.5,{top + 0.5}H{last + 0.5}V{low}H-0.5Z"
+        return f"M{left - 0.5},{high}H{row_end}V{bottom - 0.5}H{last + 0.5}V{low}H-0.5V{top + 0.5}H{left - 0.5}Z"
 
 
 def ticks(n: int, most: int) -> list[int]:

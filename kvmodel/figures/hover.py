@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
+from kvmodel.figures.clicks import MAX_CLICKABLE, click_layer
 from kvmodel.figures.grid import Grid
 from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
@@ -13,24 +14,24 @@ MAX_TEXT_CELLS = 4096
 """Cells up to which every cell has words of its own; beyond, numbers only, since words are most of a figure's bytes."""
 
 CLEAR = [[0, "rgba(0,0,0,0)"], [1, "rgba(0,0,0,0)"]]
+CELL = "<b>cell %{customdata[0]}</b>"
 
 
-def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Heatmap:
-    """An invisible heatmap named `cells` over the map.
+def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings, *, clickable: bool) -> go.Scatter | go.Heatmap:
+    """What answers the mouse over the map, named `cells`: points that can be clicked, or an invisible heatmap.
 
     Its customdata hold, for every square, int32: the (first) cell, and beyond 4,096 cells also position, smallest
     owner, number of owners and shift; of a pooled square how many cells are in use, and the last cell.
     """
+    if clickable and grid.n <= MAX_CLICKABLE:
+        return _points(part, grid, texts)
     if grid.pool > 1:
         data, template, text = *_pooled(part, grid), None
     elif grid.n > MAX_TEXT_CELLS:
-        data, template, text = *_numbers(part), None
+        data, template, text = *_numbers(part, grid), None
     else:
-        data = np.arange(grid.n, dtype=np.int32)[:, None]
-        template, text = (
-            "<b>cell %{customdata[0]}</b><br>%{text}<extra></extra>",
-            grid.lay_out(cell_words(part, texts), ""),
-        )
+        data, template = _own(grid)[:, None], f"{CELL}<br>%{{text}}<extra></extra>"
+        text = grid.lay_out(cell_words(part, texts), "")
     return go.Heatmap(
         z=np.zeros((grid.rows, grid.columns), np.uint8),
         customdata=grid.lay_out(data, -1),
@@ -39,6 +40,22 @@ def hover_layer(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Heatmap:
         colorscale=CLEAR,
         showscale=False,
         hovertemplate=template,
+    )
+
+
+def _own(grid: Grid) -> NDArray[np.int32]:
+    """Numbers of the cells."""
+    return np.arange(grid.first, grid.end, dtype=np.int32)
+
+
+def _points(part: PartSnapshot, grid: Grid, texts: Strings) -> go.Scatter:
+    """A point a cell; their order is that of the cells."""
+    cells = _own(grid)
+    row, column = grid.place(cells)
+    told = f"{CELL}<br>%{{hovertext}}<extra></extra>"
+    words = cell_words(part, texts)
+    return click_layer(
+        column.astype(np.int16), row.astype(np.int16), words, "cells", customdata=cells[:, None], hovertemplate=told
     )
 
 
@@ -59,14 +76,14 @@ def cell_words(part: PartSnapshot, texts: Strings) -> Strings:
     return np.where(part.pos == EMPTY, np.where(shift != 0, add("empty", moved), "empty"), held)
 
 
-def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:
+def _numbers(part: PartSnapshot, grid: Grid) -> tuple[NDArray[np.int32], str]:
     """Facts of every cell; the shift only if any is pending, since in a large map it is half a megabyte."""
     word, shift = shift_of(part)
     lowest = part.seqs & (~part.seqs + np.uint64(1))
     first = np.where(part.seqs > 0, np.bitwise_count(lowest - np.uint64(1)), 0)
-    columns: list[NDArray[np.integer]] = [np.arange(part.n_cells), part.pos, first, np.bitwise_count(part.seqs)]
+    columns: list[NDArray[np.integer]] = [_own(grid), part.pos, first, np.bitwise_count(part.seqs)]
     lines = [
-        "<b>cell %{customdata[0]}</b>",
+        CELL,
         "position %{customdata[1]} (-1: empty)",
         "owners %{customdata[3]}, first sequence %{customdata[2]}",
     ]
@@ -79,6 +96,6 @@ def _numbers(part: PartSnapshot) -> tuple[NDArray[np.int32], str]:
 def _pooled(part: PartSnapshot, grid: Grid) -> tuple[NDArray[np.int32], str]:
     begins = np.arange(0, grid.n, grid.pool)
     used = np.add.reduceat((part.pos != EMPTY).astype(np.int32), begins)
-    ends = np.minimum(begins + grid.pool, grid.n) - 1
+    ends = np.minimum(begins + grid.pool, grid.n) - 1 + grid.first
     template = "<b>cells %{customdata[0]} to %{customdata[2]}</b><br>in use %{customdata[1]}<extra></extra>"
-    return np.stack([begins, used, ends], axis=1).astype(np.int32), template
+    return np.stack([begins + grid.first, used, ends], axis=1).astype(np.int32), template

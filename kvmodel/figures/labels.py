@@ -13,7 +13,7 @@ from kvmodel.figures.palette import ink_on
 from kvmodel.figures.texts import Strings, owner_texts, safe, shift_of
 from kvmodel.snapshot import PartSnapshot
 
-CHAR_WIDTH, SIDES = 5, 2
+CHAR_WIDTH, SIDES = 5, 4
 """Pixels of a character at the smaller size, and of the space left and right of a line."""
 
 PITCH = 1.3
@@ -75,7 +75,7 @@ def cell_text(
         text = _with_line(text, _short_owners(part.seqs[cells], room.chars))
     if room.lines > 2:
         text = _with_line(text, _short_tokens(texts[cells], room.chars))
-    (row, column), height = grid.place(cells), grid.square[1]
+    (row, column), height = grid.place(cells + grid.first), grid.square[1]
     inks = np.array([ink_on(fill) for fill in coded.colours])[coded.fill[cells]].tolist()
     return [
         go.Scatter(

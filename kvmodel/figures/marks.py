@@ -48,7 +48,7 @@ def outlines(grid: Grid, cells: Index, colour: str) -> list[dict[str, Any]]:
 
 def selected_mark(grid: Grid, cell: int | None, page: Theme) -> list[dict[str, Any]]:
     """A line of the accent inside one of the ink around a cell, so that it shows on every fill."""
-    if cell is None:
+    if cell is None or not grid.holds(cell):
         return []
     box = "".join(_box(box) for box in grid.boxes(np.array([cell], np.intp)))
     return [path(box, page.ink, 5), path(box, page.accent, 2)]
@@ -59,21 +59,30 @@ def _box(box: NDArray[np.float64]) -> str:
     return f"M{left},{top}H{right}V{bottom}H{left}Z"
 
 
-def head_mark(grid: Grid, head: int, page: Theme) -> dict[str, Any]:
+def head_mark(grid: Grid, head: int, page: Theme) -> list[dict[str, Any]]:
     """A bracket that opens before the cell at which the next search starts."""
-    row, column = grid.edge(head) if head >= grid.n else grid.place(head)
+    if not grid.first <= head <= grid.end:
+        return []
+    row, column = _head_place(grid, head)
     x, top, bottom, arm = column - 0.5, row - 0.5, row + 0.5, min(0.3, grid.columns / 100)
-    return path(f"M{x + arm},{top}H{x}V{bottom}H{x + arm}", page.accent, 3)
+    return [path(f"M{x + arm},{top}H{x}V{bottom}H{x + arm}", page.accent, 3)]
 
 
-def n_kv_mark(grid: Grid, n_kv: int, page: Theme) -> dict[str, Any]:
+def _head_place(grid: Grid, head: int) -> tuple[int, int]:
+    """Row and column before which head is; after the last cell it stays in its row."""
+    return grid.edge(head) if head == grid.end else grid.place(head)
+
+
+def n_kv_mark(grid: Grid, n_kv: int, page: Theme) -> list[dict[str, Any]]:
     """A dashed line after the last cell that attention looks at."""
+    if not grid.first <= n_kv <= grid.end:
+        return []
     row, column = grid.edge(n_kv)
     x, top, bottom = column - 0.5, row - 0.5, row + 0.5
     line = f"M-0.5,{bottom}H{x}" if column else ""
     if column < grid.columns:
         line += f"M{x},{bottom}V{top}H{grid.columns - 0.5}"
-    return path(line, page.ink, 1.5, dash="dot")
+    return [path(line, page.ink, 1.5, dash="dot")]
 
 
 def beside(text: str, row: float, colour: str, shift: float) -> dict[str, Any]:
@@ -95,11 +104,11 @@ def beside(text: str, row: float, colour: str, shift: float) -> dict[str, Any]:
 
 def side_words(grid: Grid, head: int, n_kv: int, page: Theme) -> list[dict[str, Any]]:
     """What head and n_kv are, in the right margin at their rows, apart from each other."""
-    head_row = grid.edge(head)[0] if head >= grid.n else grid.place(head)[0]
-    end_row = grid.edge(n_kv)[0] + 0.5
+    head_row, end_row = _head_place(grid, head)[0], grid.edge(n_kv)[0] + 0.5
     apart = (end_row - head_row) * grid.square[1]
     push = max(0.0, LABEL_ROOM - abs(apart)) / 2 * (1 if apart >= 0 else -1)
-    return [
-        beside(f"<b>head {head:,}</b>", head_row, page.accent, push),
-        beside(f"n_kv {n_kv:,}", end_row, page.ink, -push),
+    words = [
+        (head, beside(f"<b>head {head:,}</b>", head_row, page.accent, push)),
+        (n_kv, beside(f"n_kv {n_kv:,}", end_row, page.ink, -push)),
     ]
+    return [told for place, told in words if grid.first <= place <= grid.end]

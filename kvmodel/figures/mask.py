@@ -1,7 +1,6 @@
 """The map of the mask: which token of a ubatch sees which cell, and why not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,55 +10,26 @@ from numpy.typing import NDArray
 from kvmodel.batch import UBatch
 from kvmodel.cells import EMPTY
 from kvmodel.figures.base import axis, discrete_scale, figure
+from kvmodel.figures.clicks import MAX_MASK_CLICKABLE, NEAREST, click_layer, clickable_mask
 from kvmodel.figures.codes import PATTERN_PIXELS, PATTERN_SIZE
-from kvmodel.figures.entries import Entry, swatch
-from kvmodel.figures.grid import ticks
+from kvmodel.figures.entries import Entry, outline, swatch
+from kvmodel.figures.grid import Grid, ticks
+from kvmodel.figures.marks import selected_mark
+from kvmodel.figures.mask_squares import Drawn, drawn_mask
 from kvmodel.figures.palette import PATTERNS, REASON_PATTERNS, Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import owner_texts, reason_words, safe, token_texts
-from kvmodel.mask import KQ_MASK_PAD, MaskReason, mask_reasons
+from kvmodel.mask import MaskReason
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
-from kvmodel.types import pad
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
 WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 600, 17, 168, 34
-MAX_SQUARES = 1 << 14
-"""Squares drawn at most, each with its reason in words: more than that a panel's pixels do not show."""
-
-MAX_ROWS = 32
-MAX_PATTERNED = 2048
+MAX_PATTERNED = MAX_MASK_CLICKABLE
 """Squares up to which each is large enough for lines between them and a pattern inside."""
 
-PRIORITY = np.array(
-    [
-        MaskReason.EMPTY,
-        MaskReason.PADDING,
-        MaskReason.OTHER_SEQ,
-        MaskReason.FUTURE,
-        MaskReason.OUTSIDE,
-        MaskReason.VISIBLE,
-    ],
-    np.uint8,
-)
-"""Which reason speaks for a block of cells: the last of these that occurs in it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """The squares that are drawn.
-
-    Attributes:
-        codes: uint8 [rows, columns], MaskReason.
-        rows: intp [rows], rows of the mask; all of them, or as many evenly spaced ones as are drawn.
-        pool: cells a column stands for.
-        counts: unsigned [rows, columns, reasons], cells of a square by reason, where a column stands for several.
-    """
-
-    codes: NDArray[np.uint8]
-    rows: NDArray[np.intp]
-    pool: int
-    counts: NDArray[np.unsignedinteger] | None = None
+Said = tuple[Sequence[str], Sequence[str]]
+"""Every column and every row in words."""
 
 
 def mask_figure(
@@ -70,6 +40,8 @@ def mask_figure(
     padding: bool = False,
     tokens: Sequence[Token] = (),
     theme: ThemeName = "light",
+    clickable: bool = True,
+    selected: tuple[int, int] | None = None,
 ) -> go.Figure:
     """One row a token of the ubatch, one column a cell up to n_kv, the reason as colour and pattern.
 
@@ -80,22 +52,32 @@ def mask_figure(
         padding: show the rows that fill the mask up to a multiple of 64.
         tokens: the timeline's tokens, for the hover text.
         theme: light or dark.
+        clickable: whether each of at most 2,048 squares is a point that can be clicked (`clicks.mask_clicked`).
+        selected: row and cell of a square to outline, if each square is one cell.
 
     Returns:
-        A figure whose first trace, `reasons`, holds MaskReason codes (uint8 [tokens, cells]) and the reasons as text.
-        A mask beyond 16,384 squares shows evenly spaced rows and pools neighbouring cells; on hover a square then
-        counts its cells by reason.
+        A figure whose first trace, `reasons`, holds MaskReason codes (uint8 [tokens, cells]). In a mask of up to 2,048
+        squares the second, `squares`, has a point for each, with its reason as hover text; otherwise the first has the
+        reasons as text. A mask beyond 16,384 squares shows evenly spaced rows and pools neighbouring cells; on hover a
+        square then counts its cells by reason.
     """
     page, words = page_of(theme), reason_words(part.params.swa_type)
-    drawn = _drawn(part, ubatch, causal, pad(len(ubatch), KQ_MASK_PAD) if padding else len(ubatch))
+    drawn = drawn_mask(part, ubatch, causal=causal, padding=padding)
+    said = _cell_words(part, drawn.pool), _query_words(ubatch, drawn.rows, tokens)
+    points = clickable and clickable_mask(*drawn.codes.shape)
+    layers = [_squares(drawn, page), _points(drawn, words)] if points else [_told_squares(drawn, said, page, words)]
+    mark = _selected_mark(drawn, selected, page)
     return figure(
         page,
-        [_squares(part, ubatch, drawn, tokens, page, words), *_pattern(drawn, page)],
+        [*layers, *_pattern(drawn, page)],
         height=_height(len(drawn.rows)),
         margin=MARGIN,
         width=WIDTH,
-        entries=_legend(drawn, page, words),
-        **_axes(ubatch, drawn, page),
+        entries=[*_legend(drawn, page, words), *([outline("selected", page.accent)] if mark else [])],
+        shapes=mark,
+        **(NEAREST if points else {}),
+        **_axes(ubatch, drawn, page, "linear" if points else "category"),
+        **_overlay(drawn, said if points else ((), ()), page),
     )
 
 
@@ -103,49 +85,36 @@ def _height(rows: int) -> int:
     return max(MIN_HEIGHT, min(MAX_HEIGHT, ROW_HEIGHT * rows))
 
 
-def _drawn(part: PartSnapshot, ubatch: UBatch, causal: bool, n: int) -> Drawn:
-    """The squares of a mask of `n` rows, or as many as can be seen; only rows that are drawn are worked out."""
-    size = n * part.n_kv
-    rows = np.arange(n) if size <= MAX_SQUARES else np.linspace(0, n - 1, min(n, MAX_ROWS)).astype(np.intp)
-    asking = rows[rows < len(ubatch)]
-    shown = np.full((len(rows), part.n_kv), MaskReason.PADDING, np.uint8)
-    shown[: len(asking)] = mask_reasons(
-        part.pos[: part.n_kv],
-        part.seqs[: part.n_kv],
-        ubatch.pos[asking],
-        ubatch.first_seq[asking],
-        causal=causal,
-        swa_type=part.params.swa_type,
-        n_swa=part.params.n_swa,
-    )
-    pool = max(1, -(-shown.size // MAX_SQUARES))
-    return Drawn(shown, rows, pool) if pool == 1 else _pooled(shown, rows, pool)
-
-
-def _pooled(shown: NDArray[np.uint8], rows: NDArray[np.intp], pool: int) -> Drawn:
-    """`pool` neighbouring cells a square."""
-    begins = np.arange(0, shown.shape[1], pool)
-    rank = np.argsort(PRIORITY).astype(np.uint8)
-    codes = PRIORITY[np.maximum.reduceat(rank[shown], begins, axis=1)]
-    unit = np.min_scalar_type(pool)
-    counts = [np.add.reduceat(shown == reason, begins, axis=1, dtype=unit) for reason in MaskReason]
-    return Drawn(codes, rows, pool, np.stack(counts, axis=-1))
-
-
-def _squares(
-    part: PartSnapshot, ubatch: UBatch, drawn: Drawn, tokens: Sequence[Token], page: Theme, words: tuple[str, ...]
-) -> go.Heatmap:
+def _squares(drawn: Drawn, page: Theme, **more: Any) -> go.Heatmap:
+    """The reasons as colours."""
     gap = 1 if drawn.codes.size <= MAX_PATTERNED else 0
-    return go.Heatmap(
-        z=drawn.codes,
-        x=_cell_words(part, drawn.pool),
-        y=_query_words(ubatch, drawn.rows, tokens),
-        xgap=gap,
-        ygap=gap,
-        name="reasons",
-        **_told(drawn, words),
-        **discrete_scale(page.reasons),
-    )
+    settings = {"hoverinfo": "skip"} | more
+    return go.Heatmap(z=drawn.codes, xgap=gap, ygap=gap, name="reasons", **settings, **discrete_scale(page.reasons))
+
+
+def _points(drawn: Drawn, words: tuple[str, ...]) -> go.Scatter:
+    """A point a square, row by row; what token and cell are is said by the labels of the axes above."""
+    row, column = np.divmod(np.arange(drawn.codes.size, dtype=np.int16), drawn.codes.shape[1])
+    told = "<b>%{hovertext}</b><br>%{y}<br>%{x}<extra></extra>"
+    reasons = np.array(words)[drawn.codes.ravel()].tolist()
+    return click_layer(column, row, reasons, "squares", xaxis="x2", yaxis="y2", hovertemplate=told)
+
+
+def _told_squares(drawn: Drawn, said: Said, page: Theme, words: tuple[str, ...]) -> go.Heatmap:
+    """The reasons as colours and, on hover, in words."""
+    cells, queries = said
+    return _squares(drawn, page, x=cells, y=queries, hoverinfo=None, **_told(drawn, words))
+
+
+def _selected_mark(drawn: Drawn, selected: tuple[int, int] | None, page: Theme) -> list[dict[str, Any]]:
+    """Lines around one square, on the axes that count squares."""
+    rows, columns = drawn.codes.shape
+    if selected is None or drawn.codes.size > MAX_PATTERNED:
+        return []
+    row, cell = selected
+    inside = 0 <= row < rows and 0 <= cell < columns
+    marks = selected_mark(Grid(rows * columns, columns), row * columns + cell, page) if inside else []
+    return [mark | {"xref": "x2", "yref": "y2"} for mark in marks]
 
 
 def _told(drawn: Drawn, words: tuple[str, ...]) -> dict[str, Any]:
@@ -212,7 +181,7 @@ def _cell_words(part: PartSnapshot, pool: int) -> list[str]:
     ]
 
 
-def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
+def _axes(ubatch: UBatch, drawn: Drawn, page: Theme, kind: str) -> dict[str, Any]:
     """Cell numbers above, positions of the tokens at the left."""
     n, n_columns = drawn.codes.shape
     n_tokens = int(np.count_nonzero(drawn.rows < len(ubatch)))
@@ -223,7 +192,7 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
     return {
         "xaxis": axis(
             page,
-            type="category",
+            type=kind,
             side="top",
             tickangle=0,
             range=[-0.5, n_columns - 0.5],
@@ -232,11 +201,33 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme) -> dict[str, Any]:
         ),
         "yaxis": axis(
             page,
-            type="category",
+            type=kind,
             range=[n - 0.5, -0.5],
             tickvals=rows + [row for row, _ in end],
             ticktext=labels + [word for _, word in end],
         ),
-        "xaxis2": {"overlaying": "x", "visible": False, "range": [-0.5, n_columns - 0.5], "fixedrange": True},
-        "yaxis2": {"overlaying": "y", "visible": False, "range": [n - 0.5, -0.5], "fixedrange": True},
+    }
+
+
+def _overlay(drawn: Drawn, said: Said, page: Theme) -> dict[str, Any]:
+    """Axes that count squares; their labels are not shown but said on hover."""
+    rows, columns = drawn.codes.shape
+    shared = {"showticklabels": False, "tickmode": "array"}
+    return {
+        "xaxis2": axis(
+            page,
+            overlaying="x",
+            range=[-0.5, columns - 0.5],
+            tickvals=list(range(len(said[0]))),
+            ticktext=said[0],
+            **shared,
+        ),
+        "yaxis2": axis(
+            page,
+            overlaying="y",
+            range=[rows - 0.5, -0.5],
+            tickvals=list(range(len(said[1]))),
+            ticktext=said[1],
+            **shared,
+        ),
     }

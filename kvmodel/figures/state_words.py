@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.figures.base import SMALL
+from kvmodel.figures.clicks import click_layer
 from kvmodel.figures.codes import TALL, Coded
-from kvmodel.figures.hover import CLEAR
 from kvmodel.figures.palette import Theme, ink_on
 from kvmodel.figures.state_rows import ARC, BOX, CHIP, WIDE, Rows
 from kvmodel.figures.texts import owner_texts, safe, source_texts
@@ -93,30 +93,14 @@ def far_tails(part: PartSnapshot, rows: Rows, seqs: NDArray[np.intp], page: Them
     )
 
 
-def hover(part: PartSnapshot, rows: Rows, texts: NDArray[np.str_]) -> list[go.Heatmap]:
-    """Invisible squares over the cells that answer the mouse."""
+def hover(part: PartSnapshot, rows: Rows, texts: NDArray[np.str_]) -> go.Scatter:
+    """Points over the cells that answer mouse and clicks."""
+    cells = np.arange(rows.n, dtype=np.int32)
     owners, sources = owner_texts(part.seqs).tolist(), source_texts(part).tolist()
-    layers = []
-    for begin in range(0, rows.n, rows.columns):
-        cells = range(begin, min(begin + rows.columns, rows.n))
-        words = [_cell_words(part, cell, owners[cell], sources[cell], str(texts[cell])) for cell in cells]
-        layers.append(
-            go.Heatmap(
-                z=[[0] * len(cells)],
-                x0=0,
-                dx=1,
-                y0=rows.box_top(begin) + BOX / 2,
-                dy=BOX,
-                customdata=np.array(cells, np.int32)[None, :, None],
-                text=[words],
-                hovertemplate="<b>cell %{customdata[0]}</b><br>%{text}<extra></extra>",
-                name="cells" if not begin else f"cells from {begin}",
-                colorscale=CLEAR,
-                showscale=False,
-                showlegend=False,
-            )
-        )
-    return layers
+    words = [_cell_words(part, cell, owners[cell], sources[cell], str(texts[cell])) for cell in range(rows.n)]
+    told = "<b>cell %{customdata[0]}</b><br>%{hovertext}<extra></extra>"
+    middle = rows.box_top(cells) + BOX / 2
+    return click_layer(rows.x(cells), middle, words, "cells", customdata=cells[:, None], hovertemplate=told)
 
 
 def _cell_words(part: PartSnapshot, cell: int, owners: str, source: str, token: str) -> str:

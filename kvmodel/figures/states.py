@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from kvmodel.cells import EMPTY
 from kvmodel.figures.base import SMALL, axis, discrete_scale, figure
+from kvmodel.figures.clicks import NEAREST, undimmed
 from kvmodel.figures.codes import Coded, by_sequence
 from kvmodel.figures.entries import DOTS, LINE, Entry, outline, swatch
 from kvmodel.figures.grid import PLOT_WIDTH
@@ -57,7 +58,7 @@ def states_figure(
 
     Returns:
         A figure with the traces `states` (colours, uint8, the first one for the first row of cells), `sequences` (one
-        point each, the first 64), `cells` (answers the mouse, customdata the cell) and the ends of the lines,
+        point each, the first 64), `cells` (answers mouse and clicks, customdata the cell) and the ends of the lines,
         `tails` and `sources`. Of more than 64 cells the rest is counted.
     """
     page = page_of(theme)
@@ -70,8 +71,11 @@ def states_figure(
     tails, lost = (tail_lines(part, rows, seqs[which & near]) for which in (has, ~has))
     sources = source_lines(part, rows)
     texts = token_texts(part.token, tokens)
+    boxes = _boxes(coded, rows)
     traces = [
-        *_boxes(coded, rows),
+        boxes[0],
+        hover(part, rows, texts),
+        *boxes[1:],
         _chips(part, rows, page),
         _heads("tails", tails, page.muted, "triangle-down"),
         _heads("lost tails", lost, page.ink, "triangle-down"),
@@ -79,8 +83,8 @@ def states_figure(
         words(part, coded, rows, texts),
         far_tails(part, rows, seqs[~near], page),
         labels(part, rows, page),
-        *hover(part, rows, texts),
     ]
+    undimmed(traces)
     entries = [
         *_lines_legend(tails, lost, sources, page),
         *_legend(part, page, rows, changed=before is not None, selected=selected is not None),
@@ -103,6 +107,7 @@ def states_figure(
         entries=entries,
         shapes=shapes,
         annotations=_side_words(part, rows, page),
+        **NEAREST,
         **_axes(rows, page),
     )
 

@@ -69,7 +69,7 @@ def shift_of(part: PartSnapshot) -> tuple[str, NDArray[np.int32]]:
     for word in ("shift", "delta"):
         if word in part.arrays:
             return word, part.arrays[word]
-    return "shift", np.zeros(part.n_cells, np.int32)
+    return "shift", np.zeros_like(part.pos)
 
 
 def reason_words(swa_type: SWAType) -> tuple[str, ...]:
