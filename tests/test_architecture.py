@@ -22,7 +22,7 @@ LAYERS = (  # from the bottom up
     ("events", "events_recurrent"),
     ("caches",),
     ("context", "context_legacy", "decoder", "snapshot", "cellruns", "explain"),
-    ("ops", "configs"),
+    ("ops", "configs", "calls"),
     ("scenario", "scenarios", "library", "permalink"),
     ("generations",),
     ("formats",),
