@@ -5,6 +5,7 @@ from kvmodel.figures.defrag import defrag_figure
 from kvmodel.figures.kshift import kshift_heatmap, kshift_table
 from kvmodel.figures.kshift_arrows import kshift_arrows
 from kvmodel.figures.mask import mask_figure
+from kvmodel.figures.overview import overview_figure
 from kvmodel.figures.states import states_figure
 from kvmodel.figures.tables import (
     cells_table,
@@ -28,6 +29,7 @@ __all__ = [
     "kshift_table",
     "mask_figure",
     "mask_table",
+    "overview_figure",
     "sequences_table",
     "states_figure",
     "states_table",

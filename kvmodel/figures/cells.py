@@ -28,6 +28,9 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
 MARGIN = {"l": 50, "r": 82, "t": 22, "b": 16}
+LONG_NUMBERS, LONGER = 1_000_000, 14
+"""Cells from which on their numbers need that many more pixels."""
+
 MIN_WIDTH = 120
 """Pixels that the squares get at least, however narrow the place."""
 
@@ -95,7 +98,7 @@ def cells_figure(
         page,
         traces,
         height=grid.height + 2 * EDGE,
-        margin=MARGIN,
+        margin=margins(part),
         width=grid.width,
         entries=entries,
         shapes=[*_lines(part, grid, changes, selected, page), *pointing.shapes],
@@ -113,7 +116,7 @@ def map_grid(
 ) -> Grid:
     """The arrangement of the map that `cells_figure` draws of the same arguments."""
     first, n = window or (0, part.n_cells)
-    return Grid.of(n, columns, _plot_width(width), first)
+    return Grid.of(n, columns, plot_width(width), first)
 
 
 def _index(cells: ArrayLike | None) -> Index:
@@ -131,7 +134,12 @@ def _lines(part: PartSnapshot, grid: Grid, changed: Index, selected: int | None,
     ]
 
 
-def _plot_width(width: int | None) -> int:
+def margins(part: PartSnapshot) -> dict[str, int]:
+    """Pixels around the squares; the right one holds the number of a cell with its word."""
+    return MARGIN if part.n_cells < LONG_NUMBERS else MARGIN | {"r": MARGIN["r"] + LONGER}
+
+
+def plot_width(width: int | None) -> int:
     """Pixels of the squares in a figure of that width."""
     return PLOT_WIDTH if width is None else max(MIN_WIDTH, width - MARGIN["l"] - MARGIN["r"] - 2 * EDGE)
 

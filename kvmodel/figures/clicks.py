@@ -51,13 +51,13 @@ def cell_clicked(selection: object, grid: Grid) -> int | None:
         selection: what a chart reports, with `points`, each with its `curve_number` and `point_index`.
         grid: the arrangement of the map, `map_grid` of the same arguments.
     """
-    index = _index(selection)
+    index = point_clicked(selection)
     return None if index is None or index >= grid.n or grid.pool > 1 else grid.first + index
 
 
 def mask_clicked(selection: object, part: PartSnapshot, ubatch: UBatch) -> tuple[int, int] | None:
     """The token of the ubatch and the cell that a selection in its mask names, None if it names none."""
-    index = _index(selection)
+    index = point_clicked(selection)
     if index is None or not clickable_mask(len(ubatch), part.n_kv) or index >= len(ubatch) * part.n_kv:
         return None
     return divmod(index, part.n_kv)
@@ -68,8 +68,8 @@ def clickable_mask(rows: int, columns: int) -> bool:
     return 0 < rows * columns <= MAX_MASK_CLICKABLE
 
 
-def _index(selection: object) -> int | None:
-    """The first point of the layer that answers clicks."""
+def point_clicked(selection: object) -> int | None:
+    """The number of the first point in a selection that belongs to the layer that answers clicks."""
     points = selection.get("points") if isinstance(selection, Mapping) else None
     for point in points if isinstance(points, Sequence) else ():
         if isinstance(point, Mapping) and point.get("curve_number") == CURVE:

@@ -15,6 +15,9 @@ from kvmodel.figures.palette import Theme
 GLYPH_ROOM = 6.0
 """Pixels of a square from which on a cross or a corner inside it can be told."""
 
+CROSS, CORNER_ROOM = 4.0, 24.0
+"""Pixels from the middle of a cross to its ends, and of a square from which on a cross in its corner leaves room."""
+
 TRIED, BLOCKED, FOUND, DIFFERS = "╍╍", "☒", "<b>━━</b>", "◥"
 """Marks of the legend that look like what they name."""
 
@@ -56,12 +59,17 @@ def _line(points: str, colour: str, width: float, dash: str = "solid") -> Shapes
 
 
 def _crosses(grid: Grid, cells: Index, page: Theme) -> Shapes:
-    """A cross in every square, where squares are large enough and not too many."""
-    squares = (_glyph_places(grid, cells)[:, [1, 0, 1, 0]] + (-0.3, -0.3, 0.3, 0.3)).tolist()
-    parts = [
-        f"M{x:.1f},{y:.1f}L{right:.1f},{low:.1f}M{x:.1f},{low:.1f}L{right:.1f},{y:.1f}" for x, y, right, low in squares
-    ]
-    return [path("".join(parts), page.ink, 1.5) | {"opacity": 0.6}] if parts else []
+    """A cross in every square, at its upper left where text may stand in it; none where squares are small or many."""
+    pixels = np.array(grid.square)
+    arm = np.minimum(CROSS, 0.3 * pixels)
+    middle = np.where(pixels > CORNER_ROOM, arm + 3 - pixels / 2, 0)
+    near, far = (middle - arm) / pixels, (middle + arm) / pixels
+    squares = _glyph_places(grid, cells)[:, [1, 0, 1, 0]] + np.concatenate([near, far])
+    points = "".join(
+        f"M{left:.3f},{top:.3f}L{right:.3f},{low:.3f}M{left:.3f},{low:.3f}L{right:.3f},{top:.3f}"
+        for left, top, right, low in squares.tolist()
+    )
+    return [path(points, page.paper, 3.5), path(points, page.ink, 1.5)] if points else []
 
 
 def _different(grid: Grid, cells: Index, page: Theme) -> tuple[Shapes, Entry]:

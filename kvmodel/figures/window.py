@@ -30,7 +30,8 @@ def window_around(n_cells: int, cell: int, n: int = DETAIL) -> Window:
         return 0, n_cells
     row = columns_for(n)
     last = -(-(n_cells - n) // row) * row
-    first = min(max(cell - n // 2, 0) // row * row, last)
+    begin = max(cell - n // 2, 0) // row * row
+    first = min(begin if cell < begin + n else begin + row, last)
     return first, min(n, n_cells - first)
 
 
