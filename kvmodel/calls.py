@@ -33,7 +33,7 @@ def _call(op: SeqRm | SeqCp | SeqKeep | SeqAdd | SeqDiv | Update | Defrag | Clea
             call = f"context.update({_given(optimize=op.optimize, thold=op.thold, n_max_nodes=op.n_max_nodes)})"
         case Defrag():
             call = "context.defrag()"
-        case Clear():
+        case _:
             call = f"cache.clear(data={op.data})"
     return call
 

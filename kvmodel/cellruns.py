@@ -1,4 +1,7 @@
-"""The cells of a cache as text: neighbours with the same owners and counting positions are one run."""
+"""The cells of a cache as text: neighbours with the same owners and counting positions are one run.
+
+Each state of a recurrent cache stands alone.
+"""
 
 from collections.abc import Iterator
 
@@ -32,8 +35,7 @@ def _begins(part: PartSnapshot) -> NDArray[np.intp]:
     pos, seqs, shift = part.pos.astype(np.int64), part.seqs, part.shift
     empty = _empty(part)
     goes_on = (pos[1:] == pos[:-1] + 1) & (seqs[1:] == seqs[:-1]) & (shift[1:] == shift[:-1])
-    if part.is_recurrent:
-        goes_on &= part.src[1:] == part.src[:-1]
+    goes_on &= not part.is_recurrent
     goes_on = np.where(empty[1:] | empty[:-1], empty[1:] & empty[:-1], goes_on)
     return np.flatnonzero(np.concatenate([[True], ~goes_on]))
 
@@ -57,6 +59,7 @@ def _content(part: PartSnapshot, begin: int, end: int) -> str:
     told += f", positions {first} to {last}" if last > first else f", position {first}"
     if part.is_recurrent:
         src = int(part.src[begin])
-        return f"{told}, state from {f'cell {src}' if src >= 0 else 'zero'}"
+        goes_on = "" if src == begin else f", goes on from {f'cell {src}' if src >= 0 else 'zero'}"
+        return told + goes_on
     shift = int(part.shift[begin])
     return f"{told}, shift {shift:+}" if shift else told

@@ -74,7 +74,7 @@ class Scenario(Model):
         Raises:
             ScenarioError: there is no such kind, or it needs what this configuration does not say.
         """
-        if not isinstance(kind, str) or kind not in KINDS:
+        if kind not in tuple(KINDS):
             raise ScenarioError.of("kind", kind, ", ".join(KINDS))
         try:
             return self.model_copy(update={"cache": translated(self.cache, kind)})

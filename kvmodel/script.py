@@ -13,6 +13,7 @@ from typing import Any
 from kvmodel.caches.iswa import IswaParams
 from kvmodel.calls import WIDTH, call_lines
 from kvmodel.configs import OLDER, IswaConfig
+from kvmodel.markdown import one_line
 from kvmodel.ops import AnyOp, Decode
 from kvmodel.scenario import Scenario
 from kvmodel.types import SWAType
@@ -75,11 +76,6 @@ def to_script(scenario: Scenario) -> str:
     made, names = _made(scenario)
     body = "\n".join([*made, "", "try:", *calls, TAIL])
     return "\n\n".join([HEAD, *filter(None, ["\n".join(about)]), "\n".join(_imports(names)), body])
-
-
-def one_line(words: str) -> str:
-    """Words on one line: what is no printable character, a line break of any kind too, becomes a space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in words).split())
 
 
 def comment(words: str) -> list[str]:

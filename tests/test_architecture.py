@@ -16,7 +16,7 @@ from tests.sources import ROOT, parsed, python_files, shown
 
 LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
-    ("spans", "cells", "batch", "checks", "models", "show"),
+    ("spans", "cells", "batch", "checks", "models", "show", "markdown"),
     ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "memory", "attention"),
     ("rotation", "kshift"),
     ("events", "events_recurrent"),

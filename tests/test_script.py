@@ -49,6 +49,7 @@ class Source(InspectLoader):
         self.source = source
 
     def get_source(self, fullname: str) -> str:
+        _ = fullname
         return self.source
 
 
