@@ -1,9 +1,12 @@
 """The picture of a defragmentation against moves worked out by hand."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from kvmodel.defrag import plan_defrag
+from kvmodel.defrag import DefragPlan, plan_defrag
+from kvmodel.errors import ParamError
 from kvmodel.figures import defrag_figure
 from kvmodel.figures.palette import LIGHT, theme
 from kvmodel.snapshot import PartSnapshot
@@ -81,3 +84,72 @@ def test_a_large_cache_stays_light() -> None:
 def test_the_page_has_its_own_colours(part: PartSnapshot, name: str) -> None:
     figure = defrag_figure(part, plan_defrag(part.pos[:9] >= 0, 0), theme=name)
     assert spec(figure)["layout"]["paper_bgcolor"] == theme(name).paper
+
+
+@pytest.fixture(scope="module")
+def holes() -> tuple[PartSnapshot, DefragPlan]:
+    """Cells 2-3 and 6-7 of 12 are empty: cells 8-9 go to 6-7, then cells 10-11 to 2-3."""
+    rm = [{"op": "seq_rm", "seq": 0, "p0": p, "p1": p + 2} for p in (2, 6)]
+    part = after(played([decode(10, 0), decode(2, 1), *rm], 32))
+    return part, plan_defrag(part.pos[:12] >= 0, 16)
+
+
+def test_under_way_the_lower_row_shows_the_moves_made(holes: tuple[PartSnapshot, DefragPlan]) -> None:
+    part, plan = holes
+    assert plan.moves.tolist() == [[8, 6, 2], [10, 2, 2]]
+    rows = [
+        colours_of(traces(defrag_figure(part, plan, n_moved=n))["after"])[0].tolist()
+        for n in range(len(plan.moves) + 1)
+    ]
+    sky, hole, orange = [SKY] * 2, [EMPTY] * 2, [ORANGE] * 2
+    assert rows == [
+        sky + hole + sky + hole + sky + orange,
+        sky + hole + sky + sky + hole + orange,
+        sky + orange + sky + sky + hole + hole,
+    ]
+    whole = traces(defrag_figure(part, plan))
+    assert colours_of(whole["after"])[0].tolist() == rows[-1]
+
+
+def test_ribbons_tell_made_next_and_later_apart(holes: tuple[PartSnapshot, DefragPlan]) -> None:
+    part, plan = holes
+    looks = {
+        n: {
+            (shape["line"]["color"], shape["line"]["dash"], shape["opacity"]): shape["path"].split(",")[0]
+            for shape in spec(defrag_figure(part, plan, n_moved=n))["layout"]["shapes"]
+            if "fillcolor" in shape
+        }
+        for n in range(3)
+    }
+    made, coming, later = (LIGHT.accent, "solid", 0.75), (LIGHT.ink, "solid", 1), (LIGHT.accent, "dot", 0.15)
+    assert looks == {
+        0: {coming: "M7.5", later: "M9.5"},
+        1: {made: "M7.5", coming: "M9.5"},
+        2: {made: "M7.5"},
+    }
+
+
+def test_the_legend_counts_the_moves_made(holes: tuple[PartSnapshot, DefragPlan]) -> None:
+    part, plan = holes
+    assert legend(defrag_figure(part, plan, n_moved=1))[-2:] == ["1 of 2 moves, budget 16", "next move"]
+    assert legend(defrag_figure(part, plan, n_moved=2))[-1] == "2 of 2 moves, budget 16"
+    free = plan_defrag(part.pos[:12] >= 0, 0)
+    assert legend(defrag_figure(part, free, n_moved=2))[-1] == "2 of 2 moves, no budget"
+    rows = [spec(defrag_figure(part, plan, n_moved=n))["layout"]["yaxis"]["ticktext"][1] for n in range(3)]
+    assert rows == ["after 0", "after 1", "after"]
+
+
+@pytest.mark.parametrize("n_moved", [-1, 3, "1", True])
+def test_more_moves_than_planned_are_refused(holes: tuple[PartSnapshot, DefragPlan], n_moved: Any) -> None:
+    with pytest.raises(ParamError, match="allowed: a whole number from 0 to 2"):
+        defrag_figure(*holes, n_moved=n_moved)
+
+
+def test_of_many_moves_those_around_the_next_are_drawn() -> None:
+    rm = [{"op": "seq_rm", "seq": 0, "p0": p, "p1": p + 1} for p in range(0, 3000, 2)]
+    part = after(played([decode(6000, 0), *rm], 8192))
+    plan = plan_defrag(part.pos[:6000] >= 0, 0)
+    assert len(plan.moves) == 1500
+    drawn = spec(defrag_figure(part, plan, n_moved=900))["layout"]["shapes"]
+    assert sum(shape["path"].count("M") for shape in drawn if "fillcolor" in shape) == 500
+    assert any(shape["line"]["color"] == LIGHT.ink for shape in drawn)

@@ -89,3 +89,11 @@ def test_the_table_says_the_same(holes: Timeline) -> None:
     for column, line in (("used", "used"), ("n_kv", "n_kv"), ("fragmentation", "fragmentation")):
         assert table[column].tolist() == drawn[line]["y"].tolist()
     assert table["MiB in use"].tolist() == pytest.approx(drawn["used"]["customdata"][:, 0].tolist())
+
+
+def test_labels_of_a_large_cache_have_room() -> None:
+    """1,048,576 cells of 1,024 bytes: nine characters at the left, eleven at the right."""
+    margin = spec(usage_figure(played([], 1 << 20), "kv", step=0))["layout"]["margin"]
+    assert (margin["l"], margin["r"]) == (62, 74)
+    small = spec(usage_figure(played([]), "kv", step=0))["layout"]["margin"]
+    assert (small["l"], small["r"]) == (44, 64)

@@ -6,6 +6,7 @@ from kvmodel.figures.kshift import kshift_heatmap, kshift_table
 from kvmodel.figures.kshift_arrows import kshift_arrows
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.overview import overview_figure
+from kvmodel.figures.shift import shift_figure, shift_table
 from kvmodel.figures.states import states_figure
 from kvmodel.figures.tables import (
     cells_table,
@@ -31,6 +32,8 @@ __all__ = [
     "mask_table",
     "overview_figure",
     "sequences_table",
+    "shift_figure",
+    "shift_table",
     "states_figure",
     "states_table",
     "usage_figure",

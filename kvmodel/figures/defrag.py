@@ -8,70 +8,103 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
 from kvmodel.defrag import DefragPlan
+from kvmodel.errors import check_int
 from kvmodel.figures.base import axis, discrete_scale, figure
 from kvmodel.figures.codes import WIDTHS, by_sequence
-from kvmodel.figures.entries import swatch
+from kvmodel.figures.entries import Entry, outline, swatch
 from kvmodel.figures.grid import ticks
 from kvmodel.figures.hover import CLEAR, MAX_TEXT_CELLS
 from kvmodel.figures.legend import sequence_entries
 from kvmodel.figures.marks import path
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
+from kvmodel.figures.ribbons import BAND, ribbons
 from kvmodel.figures.texts import Strings, owner_texts
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.words import count
 
 MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
 WIDTH, HEIGHT = 600, 150
-BAND = 0.26
-"""Height of a row of cells; the plot has height 1 and the moves run between the two rows."""
-
-MAX_RIBBONS = 500
-"""Moves drawn at most; the hover text knows all."""
-
 MAX_LINED = 128
 """Cells up to which lines set them apart."""
 
 
-def defrag_figure(part: PartSnapshot, plan: DefragPlan, *, theme: ThemeName = "light") -> go.Figure:
+def defrag_figure(
+    part: PartSnapshot, plan: DefragPlan, *, n_moved: int | None = None, theme: ThemeName = "light"
+) -> go.Figure:
     """Two rows of cells, before and after, and a ribbon for every block that moves.
 
     Args:
         part: the cells before.
         plan: the moves.
+        n_moved: how many blocks have moved so far; the lower row then shows the cells at that moment. Left out, all.
         theme: light or dark.
 
     Returns:
         A figure with the traces `before` and `after`: colour codes as in `cells_figure`, one column a cell.
+
+    Raises:
+        ParamError: the plan has fewer moves.
     """
-    page = page_of(theme)
+    page, moved = page_of(theme), _moves(plan, n_moved)
     n = len(plan.ids) or int(part.counters["used_max_p1"]) or part.n_cells
     pos, seqs = part.pos[:n], part.seqs[:n]
-    after = _moved(pos, plan, EMPTY), _moved(seqs, plan, 0)
-    rows = (("before", pos, seqs, 1 - BAND, plan.src, plan.dst), ("after", *after, 0.0, plan.dst, plan.src))
+    src, dst = _cells_of(plan.moves[:moved])
+    after = _moved(pos, src, dst, EMPTY), _moved(seqs, src, dst, 0)
+    rows = (("before", pos, seqs, 1 - BAND, plan.src, plan.dst), ("after", *after, 0.0, dst, src))
     traces: list[Any] = []
     for name, row_pos, row_seqs, base, here, there in rows:
         traces.append(_colours(name, row_pos, row_seqs, base, page))
         if n <= MAX_TEXT_CELLS:
             traces.append(_hover(_words(row_pos, row_seqs, here, there, name), base))
-    entries = [*sequence_entries(seqs, page), swatch("empty", page.empty, page), swatch(_told(plan), page.accent, page)]
-    shapes = [*_ribbons(plan, page), *_lines(n, page)]
+    entries = [*sequence_entries(seqs, page), swatch("empty", page.empty, page), *_legend(plan, n_moved, page)]
+    stages = ribbons(plan, moved if n_moved is not None else None, page)
+    below = "after" if n_moved is None or n_moved == len(plan.moves) else f"after {n_moved:,}"
     return figure(
-        page, traces, height=HEIGHT, margin=MARGIN, width=WIDTH, entries=entries, shapes=shapes, **_axes(n, page)
+        page,
+        traces,
+        height=HEIGHT,
+        margin=MARGIN,
+        width=WIDTH,
+        entries=entries,
+        shapes=[*stages, *_lines(n, page)],
+        **_axes(n, below, page),
     )
 
 
-def _moved(values: NDArray[Any], plan: DefragPlan, empty: Any) -> NDArray[Any]:
-    """An array of the cells as the plan leaves it."""
+def _moves(plan: DefragPlan, n_moved: int | None) -> int:
+    """Blocks that have moved."""
+    return len(plan.moves) if n_moved is None else check_int("n_moved", n_moved, 0, len(plan.moves))
+
+
+def _cells_of(moves: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Sources and destinations of the cells of blocks (source, destination, length)."""
+    source, destination, length = moves.T
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    return np.repeat(source, length) + within, np.repeat(destination, length) + within
+
+
+def _moved(values: NDArray[Any], src: NDArray[np.intp], dst: NDArray[np.intp], empty: Any) -> NDArray[Any]:
+    """An array of the cells after moves; no cell is both a source and a destination."""
     after = values.copy()
-    after[plan.dst] = values[plan.src]
-    after[plan.src] = empty
+    after[dst] = values[src]
+    after[src] = empty
     return after
 
 
-def _told(plan: DefragPlan) -> str:
+def _legend(plan: DefragPlan, n_moved: int | None, page: Theme) -> list[Entry]:
+    """The moves against the budget; under way also which ribbon comes next."""
+    told = swatch(_told(plan, n_moved), page.accent, page)
+    under_way = n_moved is not None and n_moved < len(plan.moves)
+    return [told, outline("next move", page.ink)] if under_way else [told]
+
+
+def _told(plan: DefragPlan, n_moved: int | None) -> str:
     if plan.empty:
         return "nothing moves"
+    if n_moved is not None:
+        budget = f"budget {plan.max_moves:,}" if plan.max_moves else "no budget"
+        return f"{n_moved:,} of {count(len(plan.moves), 'move')}, {budget}"
     return count(plan.n_moves, "block move") + (f" of at most {plan.max_moves:,}" if plan.max_moves else "")
 
 
@@ -116,18 +149,6 @@ def _words(
     return np.where(other < 0, text, add(text, move))
 
 
-def _ribbons(plan: DefragPlan, page: Theme) -> list[dict[str, Any]]:
-    """One shape of all moves: from the block's place above to its place below."""
-    top, bottom = 1 - BAND, BAND
-    moves = plan.moves[:MAX_RIBBONS].tolist()
-    points = "".join(
-        f"M{src - 0.5},{top}L{src + n - 0.5},{top}L{dst + n - 0.5},{bottom}L{dst - 0.5},{bottom}Z"
-        for src, dst, n in moves
-    )
-    fill = {"fillcolor": page.accent, "opacity": 0.4, "fillrule": "nonzero"}
-    return [path(points, page.accent, 1) | fill] if points else []
-
-
 def _lines(n: int, page: Theme) -> list[dict[str, Any]]:
     """Lines of the page's colour between the cells of both rows."""
     if n > MAX_LINED:
@@ -135,7 +156,7 @@ def _lines(n: int, page: Theme) -> list[dict[str, Any]]:
     return [path("".join(f"M{c - 0.5},1V{1 - BAND}M{c - 0.5},{BAND}V0" for c in range(n + 1)), page.paper, 2)]
 
 
-def _axes(n: int, page: Theme) -> dict[str, Any]:
+def _axes(n: int, below: str, page: Theme) -> dict[str, Any]:
     cells = ticks(n, 8)
     return {
         "xaxis": axis(
@@ -145,5 +166,5 @@ def _axes(n: int, page: Theme) -> dict[str, Any]:
             tickvals=cells,
             ticktext=["cell 0", *(f"{cell:,}" for cell in cells[1:])],
         ),
-        "yaxis": axis(page, range=[0, 1], tickvals=[1 - BAND / 2, BAND / 2], ticktext=["before", "after"]),
+        "yaxis": axis(page, range=[0, 1], tickvals=[1 - BAND / 2, BAND / 2], ticktext=["before", below]),
     }

@@ -16,6 +16,9 @@ from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Timeline
 
 MARGIN = {"l": 44, "r": 64, "t": 22, "b": 38}
+DIGIT, STANDOFF = 6, 8
+"""Pixels of a character of a label, and between it and the plot with what is left at the edge."""
+
 WIDTH, HEIGHT, STRIP = 230, 120, 52
 """Pixels: width of the plot, about; height of the plot of cells and of the strip for the fragmentation."""
 
@@ -44,13 +47,19 @@ def usage_figure(timeline: Timeline, name: str, *, step: int, theme: ThemeName =
         page,
         [*traces, *marked, _byte_scale()],
         height=HEIGHT + STRIP * strip,
-        margin=MARGIN,
+        margin=_margin(part),
         width=WIDTH,
         entries=[Entry("used", page.accent, LINE), Entry("n_kv", page.ink, DOTS)],
         shapes=[_now(step, page)],
         annotations=[_now_words(step, page), *([_strip_words(page)] if strip else [])],
         **_axes(part, timeline.n_steps, page, strip),
     )
+
+
+def _margin(part: PartSnapshot) -> dict[str, int]:
+    """Room for the longest labels: the number of cells at the left, all bytes at the right."""
+    longest = {"l": f"{part.n_cells:,}", "r": mib(part.size_k_bytes + part.size_v_bytes)}
+    return MARGIN | {side: max(MARGIN[side], DIGIT * len(label) + STANDOFF) for side, label in longest.items()}
 
 
 def _cell_lines(
