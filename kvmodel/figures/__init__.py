@@ -1,7 +1,7 @@
 """Pictures of a cache: pure functions from snapshots and timelines to Plotly figures, and their table twins."""
 
 from kvmodel.figures.cells import cells_figure
-from kvmodel.figures.defrag import defrag_figure
+from kvmodel.figures.defrag import defrag_figure, defrag_table
 from kvmodel.figures.kshift import kshift_heatmap, kshift_table
 from kvmodel.figures.kshift_arrows import kshift_arrows
 from kvmodel.figures.mask import mask_figure
@@ -24,6 +24,7 @@ __all__ = [
     "cells_table",
     "comparison_table",
     "defrag_figure",
+    "defrag_table",
     "events_table",
     "kshift_arrows",
     "kshift_heatmap",

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
@@ -82,6 +83,13 @@ def _cells_of(moves: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.in
     source, destination, length = moves.T
     within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
     return np.repeat(source, length) + within, np.repeat(destination, length) + within
+
+
+def defrag_table(plan: DefragPlan) -> pd.DataFrame:
+    """One row a block: number of the move, first cell before and after, cells."""
+    source, destination, cells = plan.moves.T
+    numbers = np.arange(1, len(plan.moves) + 1)
+    return pd.DataFrame({"move": numbers, "from cell": source, "to cell": destination, "cells": cells})
 
 
 def _moved(values: NDArray[Any], src: NDArray[np.intp], dst: NDArray[np.intp], empty: Any) -> NDArray[Any]:
