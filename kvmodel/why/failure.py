@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kvmodel.advice import advice
+from kvmodel.advice import advice, largest_fit
 from kvmodel.events import BatchRefused, BatchSplit, Decoded, Event, SlotSearched
 from kvmodel.events_recurrent import SeqRmRefused, SlotFilled, SlotRefused
 from kvmodel.explain import explain, explain_search
 from kvmodel.timeline import OpResult, Timeline
-from kvmodel.why.fit import largest_fit
 
 
 @dataclass(frozen=True)
