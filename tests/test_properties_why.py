@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from kvmodel.advice.fit import shortened
 from kvmodel.configs import Kind
 from kvmodel.mask import kq_mask
 from kvmodel.ops import Decode, TokenRun
@@ -16,7 +17,6 @@ from kvmodel.timeline import Timeline
 from kvmodel.types import SWAType
 from kvmodel.why import CellStory, Content, cell_story, largest_fit, mask_story
 from kvmodel.why.changes import came_from
-from kvmodel.advice.fit import shortened
 from tests.random_scenarios import any_scenario, scenarios
 
 

@@ -74,11 +74,10 @@ def failure_story(timeline: Timeline, step: int) -> FailureStory | None:
 
 
 def _what(result: OpResult, events: tuple[Event, ...]) -> str:
-    """The event that says it best: why a batch or an edit was refused, else what the decode returned."""
+    """Why a batch or an edit was refused, else what the decode returned."""
     if result.error:
         return f"{result.error[:1].upper()}{result.error[1:]}."
-    refusals = [event for event in events if isinstance(event, BatchRefused | SeqRmRefused)]
-    return explain((refusals or [event for event in events if isinstance(event, Decoded)])[-1])
+    return explain(next(event for event in events if isinstance(event, BatchRefused | SeqRmRefused | Decoded)))
 
 
 def _searches(events: tuple[Event, ...]) -> Iterator[FailedSearch]:
