@@ -176,7 +176,7 @@ class Timeline(Shown):
         Raises:
             ParamError: there is none of that name.
         """
-        if not isinstance(name, str) or name not in self.start:
+        if name not in tuple(self.start):
             raise ParamError("part", name, ", ".join(self.start))
         return self.start[name]
 
@@ -210,7 +210,7 @@ class Timeline(Shown):
             ParamError: there is no such part, or it has no such counter.
         """
         counters = self.part(name).counters
-        if not isinstance(counter, str) or counter not in counters:
+        if counter not in tuple(counters):
             raise ParamError("counter", counter, ", ".join(counters))
         frames = (self.frames[self.frame_of(step)] for step in range(self.n_steps))
         return np.array([frame.parts[name].counters[counter] for frame in frames], np.float64)

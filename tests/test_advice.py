@@ -44,6 +44,7 @@ def test_a_full_cache() -> None:
     assert advice(timeline, 2) == [
         "Send at most 16 tokens in one decode.",
         FREE_4,
+        "Serve fewer sequences at once: without sequence 0, which has 16 cells for itself, the batch fits.",
         "Make the cache larger: with kv_size 64 the whole batch fits.",
     ]
 
@@ -53,20 +54,24 @@ def test_a_cache_without_any_usable_cell() -> None:
 
 
 def test_a_ubatch_longer_than_the_cache() -> None:
+    """Shorter parts do not help: 33 tokens have no room in 32 cells, however they are cut."""
     assert last_advice(scenario([decode(33)])) == [
-        "Set n_ubatch to 32 at most: a part of a batch cannot be longer than the cache."
+        "Send at most 32 tokens in one decode.",
+        "Make the cache larger: with kv_size 64 the whole batch fits.",
     ]
 
 
 def test_a_defrag_that_used_up_its_moves() -> None:
     holes: list[Json] = [decode(2, seq) for _ in range(4) for seq in range(4)]
     ops = [*holes, {"op": "seq_rm", "seq": 1}, {"op": "seq_rm", "seq": 3}, decode(14, 1)]
-    first, second = last_advice(scenario(ops, {"n_max_nodes": 8}))
+    first, second, third, fourth = last_advice(scenario(ops, {"n_max_nodes": 8}))
     assert first == "Send at most 6 tokens in one decode (cells 26-31 are the longest run left)."
     assert second == (
         "Run an update with optimize once more, or with a larger n_max_nodes: 16 cells are free but not in a row,"
         " since this defrag used up its moves."
     )
+    assert third == "Serve fewer sequences at once: without sequence 0, which has 8 cells for itself, the batch fits."
+    assert fourth == "Make the cache larger: with kv_size 64 the whole batch fits."
 
 
 def test_a_window() -> None:
@@ -82,6 +87,7 @@ def test_a_window_that_still_shows_every_cell() -> None:
     ops = [decode(8, 0), decode(8, 1), decode(8, 2), decode(8, 3), decode(1, 0)]
     assert last_advice(scenario(ops, swa_type="standard", n_swa=9)) == [
         "No smaller batch helps: no cell can be used.",
+        "Serve fewer sequences at once: without sequence 1, which has 8 cells for itself, the batch fits.",
         "Make the cache larger: 608 cells hold every window and one ubatch.",
     ]
 

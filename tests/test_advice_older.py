@@ -33,10 +33,11 @@ def told(cache: Json, ops: list[Json], **context: object) -> list[str]:
 
 
 def test_a_window_half_without_a_slot() -> None:
+    """Made for ubatches of 20 it has 32 cells, but 17-23 are in the window and no 20 lie in a row beside them."""
     ops = [decode(24), decode(20, n_ubatch=20)]
     assert told(PAIR, ops, n_ubatch=8) == [
-        "Set n_ubatch to 16 at most: a part of a batch cannot be longer than swa.",
-        "Set the n_ubatch of the context to 20: swa is made for it, then with 32 cells.",
+        "Send at most 8 tokens in one decode: swa has room for no more.",
+        "Set n_ubatch to 8 at most: each part that is stored pushes older positions out of the window.",
         "Set swa_full: swa then has as many cells as base, 64.",
     ]
 
@@ -52,13 +53,14 @@ def test_a_window_half_whose_window_is_in_the_way() -> None:
 
 
 def test_a_full_half_without_a_slot() -> None:
+    """With more cells in base it is swa that has no 6 cells in a row: 12-15 and, before the window, 0-4."""
     first, free, larger = told(PAIR, [decode(60), decode(6)], n_ubatch=8)
     assert (
         first
         == "Send at most 4 tokens in one decode: base has room for no more (cells 60-63 are the longest run left)."
     )
     assert free.startswith("Free 2 more cells: ")
-    assert larger == "Make the cache larger: with kv_size 72 the whole batch fits."
+    assert larger == "Make the cache larger and set swa_full: with kv_size 72 the whole batch fits."
 
 
 def test_a_full_half_without_any_cell() -> None:
@@ -73,6 +75,7 @@ def test_an_older_cache_keeps_what_it_stored() -> None:
             "Free 3 more cells: remove a sequence that is done (seq_rm), or drop old positions of one and shift the"
             " rest (seq_rm, then seq_add)."
         ),
+        "Serve fewer sequences at once: without sequence 0, which has 20 cells for itself, the batch fits.",
         "Make the cache larger: with kv_size 64 the whole batch fits.",
     ]
 
@@ -87,7 +90,8 @@ def test_an_older_cache_with_holes_tries_no_defrag() -> None:
 
 def test_a_part_longer_than_an_older_cache() -> None:
     assert told(LEGACY, [decode(33)]) == [
-        "Set n_ubatch to 32 at most: a part of a batch cannot be longer than the cache."
+        "Send at most 32 tokens: a part of a batch cannot be longer than the cache.",
+        "Make the cache larger: with kv_size 64 the whole batch fits.",
     ]
 
 
@@ -189,11 +193,12 @@ def test_what_is_advised_for_an_older_cache_fits(sizes: list[int], removed: set[
         assert f"an update: {free} cell" in words
         assert [returned(mended, k, 64) for k in (free, free + 1)] == [0, 1]
         return
-    more = re.search(r"Free (\d+) more cells?: .* with kv_size (\d+) the whole", words)
-    assert more
-    larger = failing.model_copy(update={"cache": failing.cache.model_copy(update={"kv_size": int(more[2])})})
+    enough = re.search(r"with kv_size (\d+) the whole", words)
+    assert enough
+    larger = failing.model_copy(update={"cache": failing.cache.model_copy(update={"kv_size": int(enough[1])})})
     assert play(larger).results[-1].ret == 0
-    assert free + int(more[1]) <= n
+    more = re.search(r"Free (\d+) more cells?: ", words)
+    assert free + int(more[1]) <= n if more else n > 32
 
 
 @given(n_ubatch=st.integers(1, 40), swa_full=st.booleans(), **FILLED)

@@ -175,6 +175,15 @@ def test_what_a_trial_purges_is_gone_once_the_trial_has_failed() -> None:
     assert shown["DefragApplied"] == ([9, 10, 11, 3, 4, 5, 6, 7, 8, *[-1] * 7], 9, [3, 11], True)
 
 
+def test_a_search_in_vain_moves_the_head_of_an_older_cache_when_it_ends() -> None:
+    """Ubatches of 8: 20-27 are stored, then 7 tokens find 28-31 too short and cell 0 taken; head is behind that."""
+    timeline = played([decode(20), decode(15, 1)], {"n_ubatch": 8}, kind="legacy")
+    cursor = timeline.cursor()
+    heads = [(type(beat.event).__name__, parts_at(cursor, beat)["kv"].head) for beat in beats(timeline, 2)]
+    assert [head for name, head in heads if name == "UBatchStored"] == [28]
+    assert heads[-1] == ("Decoded", 1)
+
+
 PAIR: Json = {"kind": "iswa", "kv_size": 32, "n_layer": 2, "n_pad": 8, "n_swa": 4, "n_seq_max": 2}
 
 

@@ -65,6 +65,18 @@ def test_sequences_of_one_colour_differ_by_pattern() -> None:
     assert cells[1].tolist() != cells[2].tolist()
 
 
+def test_patterns_run_across_cells_too_small_for_one_each() -> None:
+    """Sequence 8 has lines in every second row of 128 squares, sequence 16 in every second column."""
+    part = after(played([decode(128, 0), decode(2, 3, 11), *(decode(510, seq) for seq in (8, 16))], 8192))
+    colours = colours_of(traces(cells_figure(part, columns=128))["colours"])
+    rows = {0: {SKY}, 2: {SKY}, 3: {seq_tone(8)}, 4: {SKY}}
+    assert {row: set(colours[row, 2:]) for row in rows} == rows
+    assert set(colours[6, ::2]) == {SKY}
+    assert set(colours[6, 1::2]) == {seq_tone(16)}
+    assert set(colours[1, :2]) == {LIGHT.several}
+    assert colours[10, 0] == LIGHT.empty
+
+
 @pytest.mark.parametrize("n", [64, 1024, 4096, 16_384])
 def test_codes_are_one_byte_each(n: int) -> None:
     figure = cells_figure(scattered(n, 20))

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from kvmodel.advice.fit import shortened
 from kvmodel.configs import Kind
 from kvmodel.mask import kq_mask
 from kvmodel.ops import Decode, TokenRun
@@ -16,7 +17,6 @@ from kvmodel.timeline import Timeline
 from kvmodel.types import SWAType
 from kvmodel.why import CellStory, Content, cell_story, largest_fit, mask_story
 from kvmodel.why.changes import came_from
-from kvmodel.why.fit import shortened
 from tests.random_scenarios import any_scenario, scenarios
 
 
@@ -141,7 +141,7 @@ KINDS: tuple[Kind, ...] = ("unified", "iswa", "legacy")
 @given(st.sampled_from(KINDS).flatmap(lambda kind: scenarios(kind=kind, max_ops=10)), st.data())
 def test_the_largest_fit_fits_and_one_token_more_does_not(before: Scenario, data: st.DataObject) -> None:
     batch = Decode(
-        tokens=(TokenRun(n=data.draw(st.integers(4, 40)), seq=(data.draw(st.integers(0, 3)),)),),
+        tokens=(TokenRun(n=data.draw(st.integers(12, 60)), seq=(data.draw(st.integers(0, 3)),)),),
         n_ubatch=data.draw(st.integers(1, 40)),
     )
     failing = before.with_op(batch)

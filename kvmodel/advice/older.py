@@ -1,34 +1,45 @@
 """Advice for the caches of January 2025, which store as they search and cannot take a decode back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from kvmodel.advice.fit import proven, shortened
 from kvmodel.advice.found import every, last
-from kvmodel.advice.slots import longest_run, more_cells
+from kvmodel.advice.remedy import Failure, Remedy
+from kvmodel.advice.room import fewer_sequences, free_cells, larger_caches
+from kvmodel.advice.slots import longest_run
 from kvmodel.events import BatchSplit, Event, QuirkSeen, SlotSearched, UBatchStored
 from kvmodel.events_recurrent import SeqRmRefused, SlotRefused
-from kvmodel.types import CacheParams, get_padding, pad
+from kvmodel.types import CacheParams, get_padding
 from kvmodel.words import count
 
 
-def partly_stored(events: Iterable[Event], params: CacheParams) -> list[str]:
+def partly_stored(failure: Failure, events: Iterable[Event], params: CacheParams) -> Iterator[Remedy]:
     """A transformer cache found no slot: what is stored stays, and no defrag is tried.
 
     A larger cache is counted without its holes, since a part of the batch may be longer than each of them.
     """
     search = last(events, SlotSearched).search
-    if search.too_many:
-        return [f"Set n_ubatch to {search.n_cells:,} at most: a part of a batch cannot be longer than the cache."]
+    frame = failure.timeline.frames[failure.timeline.frame_of(failure.step)]
+    free = search.n_cells - int(frame.parts["kv"].counters["used"])
     stored = _stored(events)
     left = sum(last(events, BatchSplit).sizes) - stored
-    advised = [_kept(stored, "token")] if stored else []
-    if left <= search.free:
-        advised.append(f"Ask for a defrag and an update: {search.free:,} cells are free, but not in a row.")
-    if search.longest:
-        advised.append(f"Send parts of at most {count(search.longest, 'token')}: {longest_run(search)}.")
-    if left > search.free:
-        enough = pad(params.kv_size + left, get_padding(flash_attn=not params.v_trans))
-        advised += more_cells(left - search.free, enough)
-    return advised
+    if stored:
+        yield Remedy(_kept(stored, "token"))
+    if left <= free:
+        yield Remedy(f"Ask for a defrag and an update: {free:,} cells are free, but not in a row.")
+    if search.longest > 0:
+        yield Remedy(f"Send parts of at most {count(search.longest, 'token')}: {longest_run(search)}.")
+    elif search.too_many and not failure.too_long:
+        fits = proven(free, lambda n: failure.then(shortened(failure.batch, n)))
+        if fits:
+            words = f"Send at most {count(fits, 'token')}: a part of a batch cannot be longer than the cache."
+            yield Remedy(words, failure.then(shortened(failure.batch, fits)))
+    if left <= free:
+        return
+    if left - free <= search.n_cells - free:
+        yield Remedy(free_cells(left - free))
+    yield from failure.first(fewer_sequences(failure, "kv", left - free))
+    yield from failure.first(larger_caches(failure, left - free, get_padding(flash_attn=not params.v_trans)))
 
 
 def _stored(events: Iterable[Event]) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kvmodel.beats.beat import Beat
 from kvmodel.beats.settle import arrived, settling
 from kvmodel.cells import EMPTY, seq_bit
-from kvmodel.events import DefragApplied, Event, PositionsPurged, PrepareFailed, ShiftApplied
+from kvmodel.events import DefragApplied, Event, PositionsPurged, PrepareFailed, ShiftApplied, SlotSearched
 from kvmodel.snapshot import PartSnapshot, copy_arrays, frozen
 from kvmodel.spans import owns
 from kvmodel.timeline import Cursor, Frame
@@ -34,7 +34,19 @@ def parts_at(cursor: Cursor, beat: Beat) -> dict[str, PartSnapshot]:
     done = {name: arrived(beat.marks, beat.place, at) for name, at in settles.items()}
     before = cursor.seek(beat.frame - 1).parts if not all(done.values()) else {}
     now = cursor.seek(beat.frame).parts if any(done.values()) else {}
-    return {name: now[name] if done[name] else _under_way(before[name], frame, beat) for name in frame.parts}
+    return {
+        name: _before_search(now[name], frame, beat) if done[name] else _under_way(before[name], frame, beat)
+        for name in frame.parts
+    }
+
+
+def _before_search(part: PartSnapshot, frame: Frame, beat: Beat) -> PartSnapshot:
+    """A part after its frame; in the older cache a search in vain that is still to come has not moved head yet."""
+    to_come = (event for event in frame.events[beat.place + 1 :] if isinstance(event, SlotSearched))
+    search = next((event.search for event in to_come if not event.search.found), None)
+    if search is None or "delta" not in part.arrays:
+        return part
+    return replace(part, counters={**part.counters, "head": search.head})
 
 
 def _under_way(part: PartSnapshot, frame: Frame, beat: Beat) -> PartSnapshot:

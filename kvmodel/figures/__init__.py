@@ -6,7 +6,8 @@ from kvmodel.figures.kshift import kshift_heatmap, kshift_table
 from kvmodel.figures.kshift_arrows import kshift_arrows
 from kvmodel.figures.mask import mask_figure
 from kvmodel.figures.overview import overview_figure
-from kvmodel.figures.shift import shift_figure, shift_table
+from kvmodel.figures.shift import shift_figure
+from kvmodel.figures.shift_runs import shift_table
 from kvmodel.figures.states import states_figure
 from kvmodel.figures.tables import (
     cells_table,

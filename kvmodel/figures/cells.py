@@ -13,7 +13,7 @@ from kvmodel.figures import marks
 from kvmodel.figures.bar import bar, make_room
 from kvmodel.figures.base import axis, discrete_scale, figure, legend_height
 from kvmodel.figures.clicks import NEAREST, undimmed
-from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift
+from kvmodel.figures.codes import WIDTHS, Coded, Colour, by_change, by_position, by_sequence, by_shift, textured
 from kvmodel.figures.grid import PLOT_WIDTH, Grid, Index, ticks
 from kvmodel.figures.hover import MAX_TEXT_CELLS, hover_layer
 from kvmodel.figures.labels import Room, cell_text, room_in
@@ -158,7 +158,8 @@ def _coded(part: PartSnapshot, colour: Colour, page: Theme, changed: Index, grid
     match colour:
         case "sequence":
             width = 1 if grid.n > MAX_TEXT_CELLS else min(WIDTHS[-1], int(grid.square[0]))
-            return by_sequence(part.pos, part.seqs, page, width, foot=room.foot)
+            coded = by_sequence(part.pos, part.seqs, page, width, foot=room.foot)
+            return textured(coded, part.seqs, grid.columns) if width == 1 else coded
         case "position":
             return by_position(part, page)
         case "shift":

@@ -130,6 +130,23 @@ def _block(owners: tuple[int, ...], height: int, width: int, foot: int) -> Codes
     return block
 
 
+def textured(coded: Coded, seqs: NDArray[np.uint64], columns: int) -> Coded:
+    """Patterns across the squares of a map whose cells are too small for one each; a run of cells shows its own.
+
+    Args:
+        coded: one pixel a cell, as `by_sequence` gives it.
+        seqs: owners as bit sets, uint64 [n].
+        columns: squares in a row of the map.
+    """
+    rounds = np.bitwise_count(seqs - (seqs > 0)) // N_COLOURS
+    cells = np.flatnonzero((np.bitwise_count(seqs) == 1) & (rounds > 0))
+    row, column = np.divmod(cells, columns)
+    lines = PATTERN_PIXELS[rounds[cells], row % PATTERN_SIZE, column % PATTERN_SIZE]
+    codes = coded.codes.copy()
+    codes[cells, 0, 0] += np.where(codes[cells, 0, 0] >= FIRST, N_COLOURS * lines, 0).astype(np.uint8)
+    return Coded(codes, coded.colours, coded.scale)
+
+
 def by_position(part: PartSnapshot, page: Theme) -> Coded:
     """Positions on a scale from the smallest to the largest in the cache."""
     filled = part.pos != NO_POS

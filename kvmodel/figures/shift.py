@@ -1,15 +1,12 @@
-"""The K-shift vector over the cells: by how much each position moves, as a picture and as a table."""
+"""The K-shift vector over the cells: by how much each position moves."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY
-from kvmodel.errors import ParamError
 from kvmodel.figures.base import SMALL, axis, figure
 from kvmodel.figures.cells import MARGIN, plot_width
 from kvmodel.figures.entries import Entry, swatch
@@ -17,10 +14,9 @@ from kvmodel.figures.grid import ticks
 from kvmodel.figures.hover import CLEAR
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.texts import owner_texts, shift_of
+from kvmodel.figures.shift_runs import Runs, Vector, shift_vector
+from kvmodel.figures.texts import shift_of
 from kvmodel.snapshot import PartSnapshot
-
-Vector = NDArray[np.int32]
 
 HEIGHT, LABEL, LEAST = 76, 0.34, 0.08
 """Pixels of the plot, and as shares of the largest shift: what a number needs beyond it, what the smallest one gets."""
@@ -30,27 +26,6 @@ MAX_COLUMNS = 1024
 
 MOST_NUMBERS, CHAR_WIDTH = 16, 7
 """Runs that show their shift as a number, the widest ones, and pixels of a character of it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Neighbouring columns with one shift.
-
-    Attributes:
-        begin, end: intp [k], first cell, and the one after the last.
-        shift: int32 [k].
-    """
-
-    begin: NDArray[np.intp]
-    end: NDArray[np.intp]
-    shift: Vector
-
-    @classmethod
-    def of(cls, shift: Vector, pool: int = 1, n: int | None = None) -> "Runs":
-        """The runs of a vector whose entries stand for `pool` cells each, `n` in all."""
-        begins = np.flatnonzero(np.diff(shift, prepend=shift[:1] + 1) != 0)
-        ends = np.append(begins[1:], len(shift)) * pool
-        return cls(begins * pool, ends if n is None else np.minimum(ends, n), shift[begins])
 
 
 def shift_figure(
@@ -72,7 +47,7 @@ def shift_figure(
         ParamError: the vector does not have one entry a cell.
     """
     page, plot = page_of(theme), plot_width(width)
-    vector = _vector(part, k_shift)
+    vector = shift_vector(part, k_shift)
     busy = np.flatnonzero((part.pos != EMPTY) | (vector != 0))
     n = int(busy[-1]) + 1 if len(busy) else part.n_cells
     pool = -(-n // MAX_COLUMNS)
@@ -94,38 +69,6 @@ def shift_figure(
         entries=_legend(vector, word, page),
         **_axes(n, most, page),
     )
-
-
-def shift_table(part: PartSnapshot, k_shift: Vector | None = None) -> pd.DataFrame:
-    """One row a run of neighbouring cells with one shift: first cell, last cell, cells, shift, sequences.
-
-    Args:
-        part: the cells at one moment.
-        k_shift: the vector that an update applied, int32 [n]; left out, what is pending in the cells.
-
-    Raises:
-        ParamError: the vector does not have one entry a cell.
-    """
-    runs = Runs.of(_vector(part, k_shift))
-    owners = owner_texts(np.bitwise_or.reduceat(part.seqs, runs.begin))
-    table = pd.DataFrame(
-        {
-            "first cell": runs.begin,
-            "last cell": runs.end - 1,
-            "cells": runs.end - runs.begin,
-            "shift": runs.shift,
-            "sequences": owners,
-        }
-    )
-    return table[table["shift"] != 0].reset_index(drop=True)
-
-
-def _vector(part: PartSnapshot, k_shift: Vector | None) -> Vector:
-    if k_shift is None:
-        return shift_of(part)[1]
-    if np.shape(k_shift) != (part.n_cells,):
-        raise ParamError("k_shift", f"of shape {np.shape(k_shift)}", f"one shift for each of {part.n_cells:,} cells")
-    return np.asarray(k_shift, np.int32)
 
 
 def _largest(shift: Vector, pool: int) -> Vector:

@@ -1,11 +1,11 @@
 """Why a cell holds what it holds, why a token sees it or not, and why a step failed."""
 
+from kvmodel.advice import largest_fit
 from kvmodel.why import effects_recurrent
 from kvmodel.why.cell import CellStory, Seen, cell_story
 from kvmodel.why.changes import Change, Written
 from kvmodel.why.content import Content
 from kvmodel.why.failure import FailedSearch, FailureStory, failure_story
-from kvmodel.why.fit import largest_fit
 from kvmodel.why.sight import mask_story
 
 __all__ = [

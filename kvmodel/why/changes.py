@@ -87,9 +87,9 @@ def written(timeline: Timeline, token: int) -> Written | None:
     place, step = timeline.tokens[token].index, timeline.tokens[token].op + 1
     for frame in timeline.frames_of(step):
         for event in timeline.frames[frame].events:
-            rows = np.flatnonzero(event.stored.token == token) if isinstance(event, UBatchStored) else ()
-            if isinstance(event, UBatchStored) and len(rows):
-                where = f"in ubatch {event.ubatch}, at position {event.stored.pos[rows[0]]}"
+            if isinstance(event, UBatchStored) and (event.stored.token == token).any():
+                pos = event.stored.pos[event.stored.token == token][0]
+                where = f"in ubatch {event.ubatch}, at position {pos}"
                 return Written(step, frame, f"Step {step}, decode: token {place} of the batch was stored {where}.")
     return None
 

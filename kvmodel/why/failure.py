@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kvmodel.advice import advice
+from kvmodel.advice import advice, largest_fit
 from kvmodel.events import BatchRefused, BatchSplit, Decoded, Event, SlotSearched
 from kvmodel.events_recurrent import SeqRmRefused, SlotFilled, SlotRefused
 from kvmodel.explain import explain, explain_search
 from kvmodel.timeline import OpResult, Timeline
-from kvmodel.why.fit import largest_fit
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,10 @@ def failure_story(timeline: Timeline, step: int) -> FailureStory | None:
 
 
 def _what(result: OpResult, events: tuple[Event, ...]) -> str:
-    """The event that says it best: why a batch or an edit was refused, else what the decode returned."""
+    """Why a batch or an edit was refused, else what the decode returned."""
     if result.error:
         return f"{result.error[:1].upper()}{result.error[1:]}."
-    refusals = [event for event in events if isinstance(event, BatchRefused | SeqRmRefused)]
-    return explain((refusals or [event for event in events if isinstance(event, Decoded)])[-1])
+    return explain(next(event for event in events if isinstance(event, BatchRefused | SeqRmRefused | Decoded)))
 
 
 def _searches(events: tuple[Event, ...]) -> Iterator[FailedSearch]:

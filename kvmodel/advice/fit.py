@@ -1,11 +1,13 @@
-"""The largest part of a batch that would have found its slots, sent in place of the batch that found none."""
+"""How much of a batch finds its slots when the whole of it does not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from kvmodel.advice.remedy import Failure
 from kvmodel.configs import RecurrentConfig
 from kvmodel.events import BatchSplit, Event, SlotSearched
 from kvmodel.ops import Decode
 from kvmodel.player import play
+from kvmodel.scenario import Scenario
 from kvmodel.timeline import Timeline
 
 
@@ -25,19 +27,27 @@ def largest_fit(timeline: Timeline, step: int) -> int | None:
         ParamError: there is no such step.
     """
     events = timeline.events_of(step)
-    scenario, op = timeline.scenario, timeline.scenario.ops[step - 1] if step else None
-    if not isinstance(op, Decode) or isinstance(scenario.cache, RecurrentConfig):
+    op = timeline.scenario.ops[step - 1] if step else None
+    if not isinstance(op, Decode) or isinstance(timeline.scenario.cache, RecurrentConfig):
         return None
     if timeline.results[step - 1].ret != 1:
         return None
-    bound, certain = _bound(events), len(timeline.start) == 1 and not _too_many(events)
-    while bound and not certain:
-        before = scenario.ops[: step - 1]
-        trial = play(scenario.model_copy(update={"ops": (*before, shortened(op, bound))}))
+    bound = max((placed + room for placed, room in tries(events)), default=0)
+    if len(timeline.start) == 1 and not any_too_many(events):
+        return bound
+    failure = Failure(timeline, step, op)
+    return proven(bound, lambda n: failure.instead(shortened(op, n)))
+
+
+def proven(bound: int, scenario_of: Callable[[int], Scenario]) -> int:
+    """The largest number up to a bound with which the last decode of a scenario succeeds; 0 if none does."""
+    while bound > 0:
+        trial = play(scenario_of(bound))
         if trial.results[-1].ret == 0:
-            break
-        bound = min(bound - 1, _bound(trial.events_of(step)))
-    return bound
+            return bound
+        failed = tries(trial.events_of(trial.n_steps - 1))
+        bound = min(bound - 1, max((placed + room for placed, room in failed), default=0))
+    return 0
 
 
 def shortened(op: Decode, n: int) -> Decode:
@@ -51,13 +61,8 @@ def shortened(op: Decode, n: int) -> Decode:
     return op.model_copy(update={"tokens": tuple(runs), "fail_at": None})
 
 
-def _bound(events: Iterable[Event]) -> int:
-    """The most that any try of the step had room for: what had slots before a search failed, and what it had left."""
-    return max((placed + room for placed, room in _tries(events)), default=0)
-
-
-def _tries(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
-    """For every try the tokens that had slots, and the longest run left for the ubatch that had none."""
+def tries(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
+    """For every try of a step the tokens that had slots, and the longest run left for the ubatch that had none."""
     sizes: tuple[int, ...] = ()
     for event in events:
         if isinstance(event, BatchSplit):
@@ -67,6 +72,6 @@ def _tries(events: Iterable[Event]) -> Iterator[tuple[int, int]]:
             yield sum(sizes[: event.ubatch]), search.n_cells if search.too_many else search.longest
 
 
-def _too_many(events: Iterable[Event]) -> bool:
+def any_too_many(events: Iterable[Event]) -> bool:
     """Whether a ubatch was longer than a cache, where nothing was tried and so nothing is known about its runs."""
     return any(isinstance(event, SlotSearched) and event.search.too_many for event in events)
