@@ -1,33 +1,25 @@
-"""What a visitor presses: the scenario picker, the stepper bar, and how things are shown."""
+"""What a visitor presses to step and to choose how things are shown."""
+
+from typing import Any
 
 import streamlit as st
 
 from app import session
-from app.wording import facts, plain
+from app.keyboard import arrow_keys
+from app.wording import plain
 from kvmodel.library import shipped
-from kvmodel.limits import MAX_SCENARIO_BYTES
 from kvmodel.words import count
 
-TITLE_WIDTH = 460
+TITLE_WIDTH = 420
 COLOURS = {"sequence": "sequence", "position": "position", "shift": "pending shift", "changed": "change in this step"}
-
-
-def header() -> None:
-    """The scenario, its configuration, and a way to open another."""
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            picker()
-            badges = [f":gray-badge[{fact}]" for fact in facts(session.scenario())]
-            if edits := session.edits():
-                badges.append(f":green-badge[{count(edits, 'edit')}]")
-            st.markdown(" ".join(badges), width="content")
-        opener()
+HALVES = {"base": "Full half (base)", "swa": "Window half (swa)"}
+"""What the halves of a pair are called."""
 
 
 def picker() -> None:
     """Choice among the shipped scenarios; a menu, so that the arrow keys step at once after it."""
     st.menu_button(
-        plain(session.scenario().title),
+        plain(session.visit().scenario.title),
         list(shipped()),
         format_func=lambda name: plain(shipped()[name].title),
         key=session.PICKED,
@@ -36,76 +28,112 @@ def picker() -> None:
     )
 
 
-def opener() -> None:
-    """A scenario of one's own, from a file or pasted."""
-    popover = st.popover(
-        "Open a scenario", icon=":material/folder_open:", key=session.OPENING, on_change=session.forget_refusal
-    )
-    with popover, st.form("open", border=False):
-        st.file_uploader(
-            "A scenario as a JSON file", "json", key=session.OPEN_FILE, max_upload_size=MAX_SCENARIO_BYTES >> 20
-        )
-        st.text_area("Or the JSON itself", key=session.OPEN_TEXT, max_chars=MAX_SCENARIO_BYTES, height=120)
-        st.form_submit_button("Open this scenario", on_click=session.open_given)
-        if refusal := session.open_refused():
-            st.error(refusal)
-
-
-def bar() -> None:
-    """First, previous, next, last, and a slider to any step."""
-    at, last = session.step(), session.last_step()
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("First", shortcut="Home", disabled=not at, on_click=session.go, args=(0,))
-        st.button("Previous", shortcut="Left", disabled=not at, on_click=session.move, args=(-1,))
-        st.button("Next", shortcut="Right", type="primary", disabled=at == last, on_click=session.move, args=(1,))
-        st.button("Last", shortcut="End", disabled=at == last, on_click=session.go, args=(last,))
-        st.slider(
-            "Step",
-            0,
-            max(last, 1),
-            key=session.STEP,
-            disabled=not last,
-            format=f"%d of {last}",
-            label_visibility="collapsed",
-            persist_state="session",
-        )
+def bar(*, grain: bool = True) -> None:
+    """First, previous, next, last, play, a slider to any step, and the size of a step unless `grain` is False."""
+    place = session.visit()
+    last, start, end = place.last_step, place.at_start, place.at_end
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("First", shortcut="Home", disabled=start, on_click=place.go, args=(0,))
+        st.button("Previous", icon=":material/arrow_left_alt:", disabled=start, on_click=place.move, args=(-1,))
+        forth: dict[str, Any] = {"icon": ":material/arrow_right_alt:", "icon_position": "right", "type": "primary"}
+        st.button("Next", **forth, disabled=end, on_click=place.move, args=(1,))
+        st.button("Last", shortcut="End", disabled=end, on_click=place.go, args=(last,))
+        playing = "Pause" if place.playing else "Play"
+        st.button(playing, shortcut="P", disabled=not last, on_click=session.swap_playing)
+        speed()
+        slider(place.view.step, last)
+        if grain:
+            label = "Step by operation" if place.inside else "Step inside"
+            st.button(label, shortcut="I", on_click=place.swap_grain)
         showing()
+        arrow_keys()
+
+
+def slider(step: int, last: int) -> None:
+    """Any step at once."""
+    st.slider(
+        "Step",
+        0,
+        max(last, 1),
+        key=session.key_for(session.STEP, step),
+        disabled=not last,
+        format=f"%d of {last}",
+        label_visibility="collapsed",
+        on_change=session.go_to_slider,
+    )
+
+
+def speed() -> None:
+    """How fast steps follow while playing."""
+    st.menu_button(
+        session.SPEEDS[session.speed()],
+        list(session.SPEEDS),
+        format_func=session.SPEEDS.__getitem__,
+        key=session.SPEED_PICKED,
+        on_click=session.choose_speed,
+    )
 
 
 def colouring() -> None:
     """What the colours of the cells stand for."""
     st.menu_button(
-        f"Colour by {COLOURS[session.colour()]}",
+        f"Colour by {COLOURS[session.visit().view.colour]}",
         list(COLOURS),
         format_func=COLOURS.__getitem__,
         key=session.COLOUR_PICKED,
-        on_click=session.choose_colour,
+        on_click=session.look_as,
+        args=("colour", session.COLOUR_PICKED),
     )
 
 
-def half_choice(name: str, halves: dict[str, str]) -> None:
+def half_choice(name: str) -> None:
     """Which half of a pair mask, sequences and memory speak of."""
     st.menu_button(
-        halves[name],
-        list(halves),
-        format_func=halves.__getitem__,
+        HALVES[name],
+        list(HALVES),
+        format_func=HALVES.__getitem__,
         key=session.HALF_PICKED,
-        on_click=session.choose_half,
+        on_click=session.look_as,
+        args=("half", session.HALF_PICKED),
     )
 
 
 def showing() -> None:
     """Pictures, or the tables behind them."""
-    label = "Show pictures" if session.as_tables() else "Show tables"
-    st.button(label, shortcut="T", on_click=session.swap_tables)
+    label = "Show pictures" if session.visit().view.tables else "Show tables"
+    st.button(label, shortcut="T", on_click=session.visit().swap_tables)
 
 
-def ubatch_choice(step: int, n_ubatches: int) -> int:
+def ubatch_choice(n_ubatches: int) -> int:
     """Which ubatch of a step the mask is shown for, counted from 0; the last one unless chosen."""
     if n_ubatches == 1:
         return 0
+    chosen = session.visit().view.ubatch
+    chosen = n_ubatches - 1 if chosen is None else min(chosen, n_ubatches - 1)
     with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
-        key = f"ubatch.{step}.{n_ubatches}"
-        chosen = st.number_input("Ubatch", 1, n_ubatches, n_ubatches, key=key, label_visibility="collapsed", width=110)
+        st.number_input(
+            "Ubatch",
+            1,
+            n_ubatches,
+            key=session.key_for(session.UBATCH, chosen + 1),
+            label_visibility="collapsed",
+            width=110,
+            on_change=session.choose_ubatch,
+        )
         st.caption(f"of {count(n_ubatches, 'ubatch')}", width="content")
-    return int(chosen) - 1
+    return chosen
+
+
+def panel_choice(panels: dict[str, str]) -> str:
+    """Which panel stands beside the map."""
+    st.segmented_control(
+        "Beside the map",
+        list(panels),
+        format_func=panels.__getitem__,
+        key=session.key_for(session.PANEL, session.visit().view.panel),
+        label_visibility="collapsed",
+        required=True,
+        on_change=session.look_as_given,
+        args=(session.PANEL,),
+    )
+    return session.visit().view.panel

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import streamlit as st
 
-from app.session import Moment
+from app.moment import Moment
 from kvmodel.kshift import KShiftReport, kshift_report, random_key
 from kvmodel.pending import PendingShift, pending_cells, pending_shift
 from kvmodel.rope import RopeParams, RopeType

@@ -1,221 +1,237 @@
-"""What one visitor looks at: a scenario, the step, how it is shown. The only module that touches Streamlit's state.
+"""What one visitor looks at. The only module that touches Streamlit's state and the address of the page.
 
 Widgets are made elsewhere with the keys below; what they hold is read and set here.
 """
 
-from dataclasses import dataclass, field
-from typing import Literal
+from time import monotonic
+from typing import Any, Literal
+from urllib.parse import urlencode
+from uuid import uuid4
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
-from kvmodel.batch import UBatch
+from app import plays
+from app.moment import Moment, moment_of
+from app.sides import Pair
+from app.visit import Visit
 from kvmodel.library import shipped
-from kvmodel.ops import AnyOp
-from kvmodel.player import play
+from kvmodel.permalink import View, from_params, to_params
 from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
-from kvmodel.timeline import Cursor, OpResult, Timeline
 
-STEP, PICKED, COLOUR_PICKED, HALF_PICKED = "step", "picked", "colour_picked", "half_picked"
-OPENING, OPEN_FILE, OPEN_TEXT, OPEN_REFUSED = "opening", "open_file", "open_text", "open_refused"
+STEP, ARROWS = "step", "arrows"
+PICKED, COLOUR_PICKED, HALF_PICKED, SPEED_PICKED = "picked", "colour_picked", "half_picked", "speed_picked"
+LOWER_PICKED, PICTURES = "lower_picked", "pictures"
+CELL, QUERY, UBATCH, PANEL = "cell", "query", "ubatch", "panel"
+OPENING, OPEN_FILE, OPEN_TEXT, FORM = "opening", "open_file", "open_text", "form"
 
-MAX_TIMELINES = 16
-"""Timelines kept for all visitors; the largest take some ten MiB each, and a lost one is played again."""
+SPEEDS = {0.5: "1 step in 2 s", 1.0: "1 step a second", 2.0: "2 steps a second", 4.0: "4 steps a second"}
+"""Steps a second while playing."""
 
-MAX_UNDO = 200
-"""Scenarios kept to go back to; they share their operations."""
-
-Colour = Literal["sequence", "position", "shift", "changed"]
-
-
-@dataclass
-class Visit:
-    """The scenario of one visitor, a place in it, and what it was before each edit."""
-
-    scenario: Scenario
-    cursor: Cursor
-    past: list[Scenario] = field(default_factory=list)
+MAX_PRESSES = 1000
+"""Key presses followed at once; a browser tells how many there were."""
 
 
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """One step of a timeline, as the page shows it.
-
-    Attributes:
-        timeline, step: which one.
-        parts: the cells after the step; of a pair both halves.
-        changed: for every part the cells that the step changed, intp.
-        ubatches: frames of the step that stored a ubatch, each with what it stored.
-        result: what the operation gave back, None before the first.
-    """
-
-    timeline: Timeline
-    step: int
-    parts: tuple[PartSnapshot, ...]
-    changed: dict[str, NDArray[np.intp]]
-    ubatches: tuple[tuple[int, UBatch], ...]
-    result: OpResult | None
-
-
-@st.cache_resource(
-    max_entries=MAX_TIMELINES, show_spinner="Playing the scenario", hash_funcs={Scenario: Scenario.to_json}
-)
-def _played(scenario: Scenario) -> Timeline:
-    """The timeline of a scenario, shared by all visitors who look at the same document."""
-    return play(scenario)
-
-
-def _visit() -> Visit:
+def visit() -> Visit:
+    """This visitor's place; at first it is where the address points, else the first shipped scenario."""
     if "visit" not in st.session_state:
-        _show(next(iter(shipped().values())))
-    visit: Visit = st.session_state["visit"]
-    return visit
+        show(next(iter(shipped().values())))
+        st.session_state["address"] = {}
+    place: Visit = st.session_state["visit"]
+    return place
 
 
-def _show(scenario: Scenario) -> None:
-    """Start afresh with a scenario, before its first step."""
-    st.session_state["visit"] = Visit(scenario, _played(scenario).cursor())
-    go(0)
-
-
-def scenario() -> Scenario:
-    """The scenario with this visitor's edits."""
-    return _visit().scenario
-
-
-def edits() -> int:
-    """Number of edits that can be undone."""
-    return len(_visit().past)
+def show(scenario: Scenario, view: View | None = None, told: plays.Told | None = None) -> None:
+    """Start afresh with a scenario, before its first step or where a permalink points."""
+    place = Visit(scenario, plays.played(scenario, told).cursor())
+    if view:
+        place.look(**dict(view))
+    st.session_state["visit"] = place
 
 
 def choose() -> None:
     """Take the shipped scenario that was picked."""
-    _show(shipped()[st.session_state[PICKED]])
+    show(shipped()[st.session_state[PICKED]])
 
 
-def open_given() -> None:
-    """Take the scenario that was uploaded or pasted; a document that is none leaves the present one and says why."""
-    file, text = st.session_state[OPEN_FILE], st.session_state[OPEN_TEXT]
-    try:
-        _show(Scenario.from_json(file.getvalue() if file else text))
-    except ScenarioError as problem:
-        st.session_state[OPEN_REFUSED] = str(problem)
-    else:
-        st.session_state[OPENING] = False
-
-
-def forget_refusal() -> None:
-    """Drop the message about a document that was refused."""
-    st.session_state.pop(OPEN_REFUSED, None)
-
-
-def open_refused() -> str:
-    """Why the last document was refused, empty if it was not."""
-    return str(st.session_state.get(OPEN_REFUSED, ""))
-
-
-def append(op: AnyOp) -> None:
-    """Play one more operation at the end and go there.
+def adopt_address(told: plays.Told) -> None:
+    """Follow an address that was not set here: a permalink, or the browser's way back.
 
     Raises:
-        ScenarioError: there are too many, or the operation cannot be carried out; the scenario stays as it is.
+        ScenarioError: it names nothing that can be shown; what is shown stays.
     """
-    visit = _visit()
-    grown = visit.scenario.with_op(op)
-    timeline = _played(grown)
-    if problem := timeline.results[-1].error:
-        ended = f"step {len(timeline.results)} ended the timeline: " if len(timeline.results) < len(grown.ops) else ""
-        raise ScenarioError(ended + problem)
-    visit.past = [*visit.past[1 - MAX_UNDO :], visit.scenario]
-    _replace(visit, grown, timeline)
+    place, address = visit(), st.query_params.to_dict()
+    if not address or address == st.session_state["address"]:
+        return
+    st.session_state["address"] = address
+    scenario, view = from_params(address)
+    if scenario == place.scenario:
+        place.look(**dict(view))
+    else:
+        show(scenario, view, told)
 
 
-def undo() -> None:
-    """Take back the last edit."""
-    visit = _visit()
-    if visit.past:
-        before = visit.past.pop()
-        _replace(visit, before, _played(before))
+def set_address() -> None:
+    """Put scenario, step, view and selection into the address; a scenario too long for one leaves it empty."""
+    place = visit()
+    if place.playing:
+        return
+    try:
+        address = to_params(place.scenario, place.view)
+    except ScenarioError:
+        address = {}
+    if address != st.session_state["address"]:
+        st.session_state["address"] = address
+        st.query_params.from_dict(address)
 
 
-def _replace(visit: Visit, scenario: Scenario, timeline: Timeline) -> None:
-    visit.scenario, visit.cursor = scenario, timeline.cursor()
-    go(last_step())
+def permalink() -> str:
+    """The address that shows what is seen now.
+
+    Raises:
+        ScenarioError: the scenario is too long for an address.
+    """
+    place = visit()
+    page = str(st.context.url).partition("?")[0]
+    return f"{page}?{urlencode(to_params(place.scenario, place.view))}"
 
 
-def step() -> int:
-    """The current step; 0 is the empty cache."""
-    return min(int(st.session_state.get(STEP, 0)), last_step())
+def look_as(name: str, key: str) -> None:
+    """Look at something else, by its name in the view, as the menu with that key says."""
+    visit().look(**{name: st.session_state[key]})
 
 
-def last_step() -> int:
-    """The last step that was played."""
-    return _visit().cursor.timeline.n_steps - 1
+def key_for(name: str, value: Any) -> str:
+    """The key of a widget that shows a value which other things change as well; before it is made.
+
+    The key is a new one whenever they did. With the same key the browser could send the value from before, which it
+    does with every run until it has drawn the new one, and that would count as the visitor's choice.
+    """
+    shown = st.session_state.setdefault("shown", {})
+    known, version = shown.get(name, (None, 0))
+    shown[name] = (value, version + (value != known))
+    key = f"{name}.{shown[name][1]}"
+    st.session_state.setdefault(key, value)
+    return key
 
 
-def go(step: int) -> None:
-    """Go to a step; beyond either end, to that end."""
-    st.session_state[STEP] = max(0, min(step, last_step()))
+def given(name: str) -> Any:
+    """What the visitor chose just now in the widget of that name."""
+    shown = st.session_state["shown"]
+    version = shown[name][1]
+    value = st.session_state[f"{name}.{version}"]
+    shown[name] = (value, version)
+    return value
 
 
-def move(steps: int) -> None:
-    """Go so many steps forward, or back."""
-    go(step() + steps)
+def look_as_given(name: str) -> None:
+    """Look at something else, by its name in the view, as the widget of that name says."""
+    visit().look(**{name: given(name)})
+
+
+def choose_ubatch() -> None:
+    """Look at the ubatch whose number, counted from 1, was typed."""
+    visit().look(ubatch=int(given(UBATCH)) - 1)
+
+
+def go_to_slider() -> None:
+    """Go to the step at which the slider stands."""
+    visit().go(int(given(STEP)))
+
+
+def counting() -> dict[str, Any]:
+    """What the browser counts the arrow keys by: a name for this visit, since its page may outlast one."""
+    return {"visit": st.session_state.setdefault("arrows_visit", uuid4().hex)}
+
+
+def follow_arrows() -> None:
+    """Go as many places as the arrow keys were pressed since they were counted last."""
+    counted = int(st.session_state[ARROWS]["pressed"])
+    by = counted - st.session_state.get("arrows_seen", 0)
+    st.session_state["arrows_seen"] = counted
+    for _ in range(min(abs(by), MAX_PRESSES)):
+        visit().move(1 if by > 0 else -1)
+
+
+def speed() -> float:
+    """Steps a second while playing."""
+    return float(st.session_state.get("speed", 1.0))
+
+
+def choose_speed() -> None:
+    """Play at the speed that was picked."""
+    st.session_state["speed"] = st.session_state[SPEED_PICKED]
+
+
+def swap_playing() -> None:
+    """Play from here, from the start if this is the end; or pause."""
+    visit().swap_playing(monotonic(), 1 / speed())
+
+
+def tick() -> None:
+    """While playing, go on if it is time."""
+    visit().tick(monotonic(), 1 / speed())
+
+
+def seconds() -> float | None:
+    """Seconds between two steps while playing, None while not."""
+    return 1 / speed() if visit().playing else None
 
 
 def moment() -> Moment:
-    """What there is to see at the current step."""
-    cursor, at = _visit().cursor, step()
-    timeline = cursor.timeline
-    frames = timeline.frames_of(at)
-    parts = cursor.seek(frames[-1]).parts
-    return Moment(
-        timeline,
-        at,
-        tuple(parts.values()),
-        {name: timeline.changed(frames[0], frames[-1], name) for name in parts},
-        tuple((i, ubatch) for i in frames if (ubatch := timeline.frames[i].ubatch) is not None),
-        timeline.results[at - 1] if at else None,
-    )
+    """What there is to see at the current place."""
+    return moment_of(visit())
 
 
 def parts_at(frame: int) -> tuple[PartSnapshot, ...]:
     """The cells after one frame of the timeline; of a pair both halves."""
-    return tuple(_visit().cursor.seek(frame).parts.values())
+    return tuple(visit().cursor.seek(frame).parts.values())
 
 
 def half(parts: tuple[PartSnapshot, ...]) -> PartSnapshot:
     """The part that mask, sequences and memory speak of: the only one, or the half that was picked."""
-    picked = st.session_state.get("half")
-    return next((part for part in parts if part.name == picked), parts[-1])
+    return next((part for part in parts if part.name == visit().view.half), parts[-1])
 
 
-def choose_half() -> None:
-    """Let mask, sequences and memory speak of the half that was picked."""
-    st.session_state["half"] = st.session_state[HALF_PICKED]
+def pair() -> Pair:
+    """Both plays of the comparison; compared again when one of them is another one."""
+    place = visit()
+    a, b = place.timeline, plays.played(place.compared)
+    kept: Pair | None = st.session_state.get("pair")
+    if kept is None or not kept.of_these(a, b):
+        kept = st.session_state["pair"] = Pair.of(a, b)
+    return kept
 
 
-def colour() -> Colour:
-    """What the colours of the cells stand for."""
-    shown: Colour = st.session_state.get("colour", "sequence")
-    return shown
+def begin(key: str, value: Any) -> None:
+    """Let the widget with that key start with a value, and keep what was typed since; before it is made."""
+    st.session_state.setdefault(key, value)
 
 
-def choose_colour() -> None:
-    """Let the colours stand for what was picked."""
-    st.session_state["colour"] = st.session_state[COLOUR_PICKED]
+def fill(values: dict[str, Any]) -> None:
+    """Let the widgets with those keys show values; before they are made."""
+    st.session_state.update(values)
 
 
-def as_tables() -> bool:
-    """Whether tables stand in for the pictures."""
-    return bool(st.session_state.get("tables", False))
+def close_opener() -> None:
+    """Shut the popover in which a scenario is opened, when it is made next."""
+    st.session_state["close_opener"] = True
 
 
-def swap_tables() -> None:
-    """Put tables in the place of the pictures, or the other way."""
-    st.session_state["tables"] = not as_tables()
+def shut_opener() -> None:
+    """Let the popover be shut if it is to be; before it is made."""
+    if st.session_state.pop("close_opener", False):
+        st.session_state[OPENING] = False
+
+
+def picture_format() -> str:
+    """What a picture is saved as: png or svg."""
+    return str(st.session_state.get(PICTURES, "png"))
+
+
+def selected(key: str) -> dict[str, Any]:
+    """What a visitor selected in a chart, as Streamlit tells it."""
+    return dict(st.session_state.get(key, {}).get("selection", {}))
 
 
 def theme() -> Literal["light", "dark"]:

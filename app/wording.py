@@ -60,6 +60,11 @@ def facts(scenario: Scenario) -> list[str]:
     ]
 
 
+def configuration(scenario: Scenario) -> str:
+    """The configuration in one line."""
+    return ", ".join(facts(scenario))
+
+
 def plain(text: str) -> str:
     """Text for a place that reads Markdown, with every sign of Markdown taken as itself."""
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)

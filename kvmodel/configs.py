@@ -226,12 +226,12 @@ def translated(config: AnyCacheConfig, kind: Kind) -> AnyCacheConfig:
     if kind == config.kind:
         return config
     target = KINDS[kind]
-    fields = {name: value for name, value in _carried(config, kind).items() if name in target.model_fields}
+    fields = {name: value for name, value in carried(config, kind).items() if name in target.model_fields}
     return target.model_validate({**fields, "kind": kind})
 
 
-def _carried(config: AnyCacheConfig, kind: Kind) -> dict[str, Any]:
-    """Every field by the names of both generations."""
+def carried(config: AnyCacheConfig, kind: Kind) -> dict[str, Any]:
+    """The fields of a configuration by the names of both generations, as far as another kind can take them."""
     fields = config.model_dump()
     if isinstance(config, LegacyConfig):
         fields |= {"n_pad": get_padding(flash_attn=config.flash_attn), "v_trans": not config.flash_attn}

@@ -34,6 +34,9 @@ class View(Model):
         colour: what the colours of the cells stand for.
         ubatch: which ubatch of the step the mask shows, from 0 on; None leaves it to the page.
         tables: whether tables stand in for the pictures.
+        query: the row of the mask that is asked about, a token of the ubatch; None for none.
+        panel: what stands beside the map: what happened, the story of a cell, or the operations.
+        lower: what stands below it where there is a choice: the mask, the moves of a defrag, or the K-shift.
     """
 
     step: int = Field(default=0, ge=0, le=MAX_OPS)
@@ -43,9 +46,12 @@ class View(Model):
     colour: Literal["sequence", "position", "shift", "changed"] = "sequence"
     ubatch: int | None = Field(default=None, ge=0, lt=MAX_BATCH)
     tables: bool = False
+    query: int | None = Field(default=None, ge=0, lt=MAX_BATCH)
+    panel: Literal["happened", "why", "operations"] = "happened"
+    lower: Literal["mask", "defrag", "shift"] = "mask"
 
 
-NUMBERS = ("step", "beat", "cell", "ubatch", "tables")
+NUMBERS = ("step", "beat", "cell", "ubatch", "tables", "query")
 """Fields of a view that are numbers in a link; `tables` is 0 or 1."""
 
 KNOWN = ("scenario", "data", *View.model_fields)

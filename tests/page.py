@@ -43,6 +43,12 @@ def pick(page: AppTest, key: str, option: str) -> AppTest:
     return page.menu_button(key=key).click(option).run()
 
 
+def can_undo(page: AppTest) -> bool:
+    """Whether there is an edit to take back."""
+    [undo] = [button for button in page.button if button.label == "Undo"]
+    return not undo.disabled
+
+
 def title(page: AppTest) -> str:
     """The title of the scenario, as it is read."""
     return unescaped(page.menu_button(key="picked").label)
@@ -66,7 +72,8 @@ def add(page: AppTest, name: str, **values: Any) -> AppTest:
 
 def words(page: AppTest) -> str:
     """All that stands on the page as text."""
-    return "\n".join(str(one.value) for kind in (page.markdown, page.text, page.caption, page.error) for one in kind)
+    told = [one.value for kind in (page.markdown, page.text, page.caption, page.error) for one in kind]
+    return "\n".join(map(str, [*told, *(button.label for button in page.button)]))
 
 
 def charts(page: AppTest) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kvmodel.library import shipped
-from tests.page import SCENARIO, add, open_app, paste, pick, press, title, unescaped, words
+from tests.page import SCENARIO, add, can_undo, open_app, paste, pick, press, title, unescaped, words
 
 
 def test_every_shipped_scenario_can_be_picked():
@@ -18,8 +18,8 @@ def test_a_picked_scenario_starts_at_its_first_step():
     pick(page, "picked", "sliding-window")
     scenario = shipped()["sliding-window"]
     assert title(page) == scenario.title
-    assert page.slider(key="step").value == 0
-    assert page.slider(key="step").max == len(scenario.ops)
+    assert page.slider[0].value == 0
+    assert page.slider[0].max == len(scenario.ops)
     assert f"standard window of {scenario.cache.n_swa}" in words(page)
     assert scenario.description in words(page)
 
@@ -27,7 +27,7 @@ def test_a_picked_scenario_starts_at_its_first_step():
 def test_a_pasted_scenario_is_picked():
     page = open_app(SCENARIO)
     assert title(page) == "Six tokens"
-    assert page.slider(key="step").value == 0
+    assert page.slider[0].value == 0
     assert "32 cells" in words(page)
 
 
@@ -65,7 +65,8 @@ def test_a_document_that_is_no_scenario_leaves_the_present_one(text, told):
     [error] = page.error
     assert told in error.value
     assert page.text_area(key="open_text").value == text
-    assert words(page).replace(error.value, "").strip() == before.strip()
+    left = words(page).replace(error.value, "")
+    assert left.replace("\n", "") == before.replace("\n", "")
 
 
 def test_an_upload_that_is_no_text_is_refused():
@@ -79,15 +80,15 @@ def test_an_upload_that_is_no_text_is_refused():
 def test_an_empty_scenario_has_one_step():
     page = open_app({**SCENARIO, "ops": []})
     assert not page.exception
-    assert page.slider(key="step").disabled
+    assert page.slider[0].disabled
     add(page, "decode", n=3)
-    assert page.slider(key="step").value == 1
+    assert page.slider[0].value == 1
 
 
 def test_visitors_do_not_see_each_others_edits():
     mine, yours = open_app(SCENARIO), open_app(SCENARIO)
     add(mine, "clear")
     yours.run()
-    assert "1 edit" in words(mine)
-    assert "edit" not in words(yours).replace("edits", "")
-    assert yours.slider(key="step").max == len(SCENARIO["ops"])
+    assert can_undo(mine)
+    assert not can_undo(yours)
+    assert yours.slider[0].max == len(SCENARIO["ops"])

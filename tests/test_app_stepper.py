@@ -19,7 +19,7 @@ def page():
 
 
 def step_of(page) -> int:
-    return page.slider(key="step").value
+    return page.slider[0].value
 
 
 def test_the_app_opens_with_the_first_scenario_before_its_first_step():
@@ -57,7 +57,7 @@ def test_the_ends_have_no_way_on(page):
 
 def test_the_slider_goes_to_any_step():
     page = open_app()
-    page.slider(key="step").set_value(2).run()
+    page.slider[0].set_value(2).run()
     scenario = next(iter(shipped().values()))
     stored = sum(run.n for op in scenario.ops[:2] for run in op.tokens)
     assert colours(page, 64) == [BLUE] * stored + [EMPTY] * (64 - stored)
@@ -183,6 +183,6 @@ def test_every_step_of_every_shipped_scenario_can_be_shown(name):
     page = open_app()
     pick(page, "picked", name)
     for step in range(len(shipped()[name].ops) + 1):
-        page.slider(key="step").set_value(step).run()
+        page.slider[0].set_value(step).run()
         assert not page.exception
         assert step_of(page) == step

@@ -4,7 +4,7 @@ import streamlit as st
 
 from app import keys, session
 from app.controls import showing
-from app.panels import draw, headed, holds_states
+from app.panels import draw, headed
 from kvmodel.errors import KVModelError
 from kvmodel.figures import kshift_arrows, kshift_heatmap, kshift_table
 from kvmodel.kshift import KShiftReport
@@ -34,7 +34,7 @@ def kshift() -> None:
     """Inputs at the left, the key at the right."""
     moment = session.moment()
     part = session.half(moment.parts)
-    if holds_states(part):
+    if part.is_recurrent:
         st.info("This scenario runs on a recurrent cache, which has no keys to rotate. Choose another on the Stepper.")
         return
     with st.container(horizontal=True):
@@ -60,7 +60,7 @@ def show(report: KShiftReport) -> None:
         tell(report)
     with st.container(border=True, gap="xsmall"):
         st.markdown("**Each pair of dimensions turns by its own angle**")
-        if session.as_tables():
+        if session.visit().view.tables:
             st.dataframe(kshift_table(report), hide_index=True, height=500)
         else:
             draw(kshift_arrows(report, theme=session.theme()))

@@ -2,7 +2,14 @@
 
 import streamlit as st
 
-from app import controls, forms, panels, session
+from app import controls, forms, opening, panels, session
+from app.configuring import button as configuration
+from app.lower import lower
+from app.moment import Moment
+from app.operations import operations
+from app.share import share
+from app.telling import happened, sequences
+from app.why import why
 
 WIDE = 730
 """Pixels of the pictures' column; on a page too narrow for both columns the other one goes below."""
@@ -10,13 +17,18 @@ WIDE = 730
 SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls."""
 
+PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}
 
-@st.fragment
-def stepper() -> None:
+
+def stepper(every: float | None) -> None:
     """The stepper bar and all that follows it; a step runs nothing else.
 
     The map is sent first and the mask last, so that the browser draws the one while the other is worked out.
+
+    Args:
+        every: seconds between two steps while playing, None while not.
     """
+    session.tick()
     bar = st.container()
     moment = session.moment()
     with st.container(horizontal=True):
@@ -26,17 +38,44 @@ def stepper() -> None:
     with bar:
         controls.bar()
     with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
-        panels.happened(moment)
-        panels.sequences(moment)
+        beside(moment)
     with words.container(border=True, gap="xsmall"):
         panels.memory(moment)
     with pictures.container(border=True, gap="xsmall"):
-        panels.mask(moment)
+        lower(moment)
+    session.set_address()
+    if session.seconds() != every:
+        st.rerun()
 
 
+def beside(moment: Moment) -> None:
+    """What happened, the story of a cell, or the operations."""
+    chosen = controls.panel_choice(PANELS)
+    if chosen == "why":
+        why(moment)
+    elif chosen == "operations":
+        operations()
+    else:
+        happened(moment)
+        sequences(moment)
+
+
+def header() -> None:
+    """The scenario, its configuration, and the ways in and out."""
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            controls.picker()
+            configuration()
+        with st.container(horizontal=True, width="content"):
+            if st.button("Share", icon=":material/share:"):
+                share()
+            opening.opener()
+
+
+opening.follow_address()
 with st.sidebar:
     st.markdown("#### kvmodel")
     st.caption("llama.cpp's KV cache, cell by cell")
     forms.editor()
-controls.header()
-stepper()
+header()
+st.fragment(stepper, run_every=session.seconds())(session.seconds())

@@ -23,10 +23,11 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: where its page is, and the file with all that it printed."""
+    """A running server: where its page is, the file with all that it printed, and its process."""
 
     url: str
     log: Path
+    pid: int = 0
 
     def printed(self) -> str:
         """All that the server printed up to now, both streams."""
@@ -39,8 +40,8 @@ def serve(script: Path) -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(f"http://{HOST}:{port}", Path(folder) / "server.log")
-        with server.log.open("wb") as log:
+        path = Path(folder) / "server.log"
+        with path.open("wb") as log:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
@@ -49,6 +50,7 @@ def serve(script: Path) -> Iterator[Server]:
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+        server = Server(f"http://{HOST}:{port}", path, process.pid)
         try:
             wait_until_healthy(server, port, process)
             yield server

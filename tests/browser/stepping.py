@@ -56,4 +56,4 @@ def map_codes(page: Page) -> Any:
 def cell_words(page: Page) -> list[str]:
     """What every cell of the map says on hover."""
     [trace] = [trace for trace in figure_json(page)["data"] if trace.get("name") == "cells"]
-    return [words for row in trace["text"] for words in row]
+    return list(trace["hovertext"]) if "hovertext" in trace else [words for row in trace["text"] for words in row]
