@@ -89,7 +89,7 @@ def test_a_mask_of_many_squares_has_no_points() -> None:
 
 
 def test_up_to_a_bound_every_square_is_a_point() -> None:
-    small, large = (after(played([decode(9, 0)], n)) for n in (1024, 1056))
+    small, large = (after(played([decode(9, 0)], n)) for n in (4096, 4128))
     assert traces(cells_figure(small))["cells"]["type"] == "scatter"
     assert traces(cells_figure(small, clickable=False))["cells"]["type"] == "heatmap"
     assert traces(cells_figure(large))["cells"]["type"] == "heatmap"
@@ -108,6 +108,7 @@ def test_points_are_the_second_trace_and_own_their_squares(which: int) -> None:
     assert layer["name"] in {"cells", "squares"}
     assert layer["text"] == ""
     assert layer["mode"] == "text"
+    assert layer["marker"]["maxdisplayed"] == 1, "a point that is displayed is a node in the page"
     assert len(layer["hovertext"]) == len(layer["x"])
     assert drawn["layout"]["hoverdistance"] == -1
 

@@ -46,6 +46,13 @@ def test_each_half_shows_every_cell_with_its_text(
     assert spec(figure)["layout"]["height"] <= 400
 
 
+@pytest.mark.parametrize(("width", "fits"), [(NARROW, True), (366, True), (360, False), (335, False)])
+def test_two_digits_stand_two_pixels_from_each_side(pair: dict[str, PartSnapshot], width: int, fits: bool) -> None:
+    """16 columns share the width less 138 pixels of margins; two digits of 5 pixels need 14."""
+    assert ((width - 138) / 16 >= 14) == fits
+    assert ("text in cells" in traces(cells_figure(pair["base"], width=width))) == fits
+
+
 def test_numbers_of_columns_stand_apart(pair: dict[str, PartSnapshot]) -> None:
     axis = spec(cells_figure(pair["base"], width=NARROW))["layout"]["xaxis"]
     assert axis["ticktext"] == ["+0", "+2", "+4", "+6", "+8", "+10", "+12", "+14"]

@@ -11,8 +11,8 @@ from kvmodel.figures.grid import Grid
 from kvmodel.figures.texts import Strings
 from kvmodel.snapshot import PartSnapshot
 
-MAX_CLICKABLE = 1024
-"""Cells with a point each: more of them take long to draw."""
+MAX_CLICKABLE = 4096
+"""Cells with a point each: more of them are too small to hit."""
 
 MAX_MASK_CLICKABLE = 2048
 """Squares of a mask with a point each: as many as are large enough to hit."""
@@ -27,10 +27,12 @@ NEAREST: dict[str, Any] = {"hoverdistance": -1}
 def click_layer(x: NDArray[Any], y: NDArray[Any], words: Strings | Sequence[str], name: str, **more: Any) -> go.Scatter:
     """One point a square that answers mouse and clicks, with its words as `hovertext`.
 
-    The points are empty texts, which cost no node in the page; heatmaps deliver no clicks.
+    The points are empty texts, and all but one are left out of the page: they are met as if they were there, but a
+    thousand nodes are slow to draw. Heatmaps deliver no clicks.
     """
+    hovertext = words if isinstance(words, list) else list(words)
     return go.Scatter(
-        x=x, y=y, mode="text", text="", hovertext=words if isinstance(words, list) else list(words), name=name, **more
+        x=x, y=y, mode="text", text="", marker={"maxdisplayed": 1}, hovertext=hovertext, name=name, **more
     )
 
 

@@ -13,7 +13,7 @@ class Looks(TypedDict, total=False):
     """The further arguments of `cells_figure`, all optional.
 
     Attributes:
-        clickable: whether each of at most 1,024 squares is a point that can be clicked (`clicks.cell_clicked`).
+        clickable: whether each of at most 4,096 squares is a point that can be clicked (`clicks.cell_clicked`).
         window: draw only the cells [first, first + n), given as (first, n).
         marks: what a beat points at.
         differs: indices of cells to mark as different from another cache.
