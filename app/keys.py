@@ -62,8 +62,9 @@ def rotation(part: PartSnapshot) -> tuple[RopeParams, str, dict[str, Any]]:
     type_k = columns[0].selectbox("Stored as (type_k)", types, own, key="kshift.type_k", **KEEP)
     times = columns[1].number_input("Shifts in a row", 1, 100, 1, key="kshift.times", **KEEP)
     yarn = st.checkbox("YaRN (ext_factor 1)", key="kshift.yarn", **KEEP)
-    magnitude = st.selectbox(
-        "Magnitude at a shift", get_args(Behaviour), disabled=not yarn, key="kshift.magnitude", **KEEP
+    behaviours = get_args(Behaviour)
+    magnitude = (
+        st.selectbox("Magnitude at a shift", behaviours, key="kshift.magnitude", **KEEP) if yarn else behaviours[0]
     )
     rope = RopeParams(int(n_rot), kind, base, scale, ext_factor=1.0 if yarn else 0.0)
     return rope, type_k, {"times": int(times), "magnitude": magnitude}
