@@ -51,15 +51,18 @@ def bar(*, grain: bool = True) -> None:
 
 def slider(step: int, last: int) -> None:
     """Any step at once."""
+    key = session.key_for(session.STEP, step)
     st.slider(
         "Step",
         0,
         max(last, 1),
-        key=session.key_for(session.STEP, step),
+        step,
+        key=key,
         disabled=not last,
         format=f"%d of {last}",
         label_visibility="collapsed",
         on_change=session.go_to_slider,
+        args=(key,),
     )
 
 
@@ -110,15 +113,18 @@ def ubatch_choice(n_ubatches: int) -> int:
         return 0
     chosen = session.visit().view.ubatch
     chosen = n_ubatches - 1 if chosen is None else min(chosen, n_ubatches - 1)
+    key = session.key_for(session.UBATCH, chosen + 1)
     with st.container(horizontal=True, vertical_alignment="center", width="content", gap="xsmall"):
         st.number_input(
             "Ubatch",
             1,
             n_ubatches,
-            key=session.key_for(session.UBATCH, chosen + 1),
+            chosen + 1,
+            key=key,
             label_visibility="collapsed",
             width=110,
             on_change=session.choose_ubatch,
+            args=(key,),
         )
         st.caption(f"of {count(n_ubatches, 'ubatch')}", width="content")
     return chosen
@@ -126,14 +132,16 @@ def ubatch_choice(n_ubatches: int) -> int:
 
 def panel_choice(panels: dict[str, str]) -> str:
     """Which panel stands beside the map."""
+    key = session.key_for(session.PANEL, session.visit().view.panel)
     st.segmented_control(
         "Beside the map",
         list(panels),
+        default=session.visit().view.panel,
         format_func=panels.__getitem__,
-        key=session.key_for(session.PANEL, session.visit().view.panel),
+        key=key,
         label_visibility="collapsed",
         required=True,
         on_change=session.look_as_given,
-        args=(session.PANEL,),
+        args=(session.PANEL, key),
     )
     return session.visit().view.panel

@@ -102,7 +102,7 @@ def look_as(name: str, key: str) -> None:
 
 
 def key_for(name: str, value: Any) -> str:
-    """The key of a widget that shows a value which other things change as well; before it is made.
+    """The key of a widget that starts with a value which other things change as well.
 
     The key is a new one whenever they did. With the same key the browser could send the value from before, which it
     does with every run until it has drawn the new one, and that would count as the visitor's choice.
@@ -110,33 +110,38 @@ def key_for(name: str, value: Any) -> str:
     shown = st.session_state.setdefault("shown", {})
     known, version = shown.get(name, (None, 0))
     shown[name] = (value, version + (value != known))
-    key = f"{name}.{shown[name][1]}"
-    st.session_state.setdefault(key, value)
-    return key
+    return f"{name}.{shown[name][1]}"
 
 
-def given(name: str) -> Any:
-    """What the visitor chose just now in the widget of that name."""
-    shown = st.session_state["shown"]
-    version = shown[name][1]
-    value = st.session_state[f"{name}.{version}"]
-    shown[name] = (value, version)
-    return value
+def is_choice(name: str, key: str) -> bool:
+    """Whether the widget with that key holds another value than it was made with; a key from before never does.
+
+    Streamlit takes the value of a widget for a new one if the run that made it was cut short.
+    """
+    known, version = st.session_state["shown"][name]
+    value = st.session_state[key]
+    if key != f"{name}.{version}" or value == known:
+        return False
+    st.session_state["shown"][name] = (value, version)
+    return True
 
 
-def look_as_given(name: str) -> None:
-    """Look at something else, by its name in the view, as the widget of that name says."""
-    visit().look(**{name: given(name)})
+def look_as_given(name: str, key: str) -> None:
+    """Look at something else, by its name in the view, as the widget with that key says."""
+    if is_choice(name, key):
+        visit().look(**{name: st.session_state[key]})
 
 
-def choose_ubatch() -> None:
+def choose_ubatch(key: str) -> None:
     """Look at the ubatch whose number, counted from 1, was typed."""
-    visit().look(ubatch=int(given(UBATCH)) - 1)
+    if is_choice(UBATCH, key):
+        visit().look(ubatch=int(st.session_state[key]) - 1)
 
 
-def go_to_slider() -> None:
+def go_to_slider(key: str) -> None:
     """Go to the step at which the slider stands."""
-    visit().go(int(given(STEP)))
+    if is_choice(STEP, key):
+        visit().go(int(st.session_state[key]))
 
 
 def counting() -> dict[str, Any]:

@@ -19,16 +19,17 @@ def why(moment: Moment) -> None:
     part = session.half(moment.parts)
     cell = session.visit().view.cell
     cell = cell if cell is not None and cell < part.n_cells else None
+    key = session.key_for(session.CELL, cell)
     asked, asking = st.columns(2, gap="small")
     asked.number_input(
         "Cell",
         0,
         part.n_cells - 1,
-        value=None,
-        key=session.key_for(session.CELL, cell),
+        cell,
+        key=key,
         placeholder="click one, or type",
         on_change=session.look_as_given,
-        args=(session.CELL,),
+        args=(session.CELL, key),
     )
     if cell is None:
         st.caption("Where its content came from, who owns it, what happened to it, and which token sees it.")
@@ -63,13 +64,15 @@ def seen(moment: Moment, part: PartSnapshot, cell: int, asking: DeltaGenerator) 
     frame, ubatch = found
     stored = next(each for each in session.parts_at(frame) if each.name == part.name)
     row = min(session.visit().view.query or 0, len(ubatch) - 1)
+    key = session.key_for(session.QUERY, row)
     asking.number_input(
         "Asked by new token",
         0,
         len(ubatch) - 1,
-        key=session.key_for(session.QUERY, row),
+        row,
+        key=key,
         on_change=session.look_as_given,
-        args=(session.QUERY,),
+        args=(session.QUERY, key),
     )
     causal = moment.timeline.scenario.context.causal_attn
     st.markdown(plain(mask_story(stored, ubatch, row, cell, causal=causal, tokens=moment.timeline.tokens)))

@@ -1,5 +1,7 @@
 """Editing the operations and the configuration: insert, change, reorder, delete, undo, redo."""
 
+import json
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.helpers import rerun
@@ -123,3 +125,23 @@ def test_a_configuration_that_is_not_allowed_is_told_in_the_form(page: Page, ser
     expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("multiple of n_pad")
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="unified, 32 cells")).to_be_visible()
+
+
+def test_long_playing_shows_how_far_it_is_and_can_be_stopped(page: Page, server: Server) -> None:
+    begin(page, server)
+    decode = {"op": "decode", "tokens": [{"n": 512}]}
+    long = {
+        "version": 1,
+        "title": "Long",
+        "cache": {"kv_size": 1_048_576, "n_layer": 1},
+        "ops": [decode, {"op": "seq_rm", "seq": 0}] * 2000,
+    }
+    page.get_by_role("button", name="Open a scenario").click()
+    page.get_by_label("Or the JSON itself").fill(json.dumps(long))
+    page.get_by_role("button", name="Open this scenario").click()
+    expect(page.get_by_text("Playing operation").first).to_be_visible(timeout=60_000)
+    with rerun(page):
+        page.get_by_role("button", name="Stop playing").click()
+    expect(page.get_by_text("Playing operation")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name=THREE["title"]).first).to_be_visible()
