@@ -50,3 +50,12 @@ MAX_LOG_BYTES = 64 << 20
 
 MAX_READINGS = 1_000_000
 """Symbols of one log tried where several readings are possible: some seconds of work at most."""
+
+MAX_HEADS = 65_536
+"""KV heads of one layer: several hundred times what any known model has."""
+
+MAX_HEAD_SIZE = 1 << 20
+"""Elements of one K or V head."""
+
+MAX_STATE_WIDTH = 1 << 28
+"""Elements of one sequence's recurrent state in a layer: hundreds of times the largest known one."""
