@@ -137,14 +137,24 @@ class Geometry:
         return _tuple(self.n_head_kv)
 
     @property
+    def head_sizes_k(self) -> tuple[int, ...]:
+        """Elements of one K head of each layer."""
+        return _tuple(self.n_embd_head_k)
+
+    @property
+    def head_sizes_v(self) -> tuple[int, ...]:
+        """Elements of one V head of each layer."""
+        return _tuple(self.n_embd_head_v)
+
+    @property
     def n_embd_k_gqa(self) -> tuple[int, ...]:
         """Elements of one uncompressed K row of each layer."""
-        return tuple(a * b for a, b in zip(self.heads, _tuple(self.n_embd_head_k), strict=True))
+        return tuple(a * b for a, b in zip(self.heads, self.head_sizes_k, strict=True))
 
     @property
     def n_embd_v_gqa(self) -> tuple[int, ...]:
         """Elements of one uncompressed V row of each layer."""
-        return tuple(a * b for a, b in zip(self.heads, _tuple(self.n_embd_head_v), strict=True))
+        return tuple(a * b for a, b in zip(self.heads, self.head_sizes_v, strict=True))
 
     @property
     def windows(self) -> tuple[bool, ...]:

@@ -1,0 +1,35 @@
+"""The memory of a model's caches, to the byte: planned, asked about and printed as llama.cpp prints it."""
+
+from kvmodel.memory.context import ContextSizes, context_sizes
+from kvmodel.memory.lines import buffer_mib, log_lines, mib
+from kvmodel.memory.plan import LayerMemory, MemoryPlan, PartMemory, plan
+from kvmodel.memory.questions import Fit, Growth, Saving, growth, largest_n_ctx, savings
+from kvmodel.memory.refusals import Refusal, refusals, shift_refusal
+from kvmodel.memory.settings import KeptMLA, Rules, Settings
+from kvmodel.memory.state_size import sequence_file_bytes, state_bytes
+
+__all__ = [
+    "ContextSizes",
+    "Fit",
+    "Growth",
+    "KeptMLA",
+    "LayerMemory",
+    "MemoryPlan",
+    "PartMemory",
+    "Refusal",
+    "Rules",
+    "Saving",
+    "Settings",
+    "buffer_mib",
+    "context_sizes",
+    "growth",
+    "largest_n_ctx",
+    "log_lines",
+    "mib",
+    "plan",
+    "refusals",
+    "savings",
+    "sequence_file_bytes",
+    "shift_refusal",
+    "state_bytes",
+]
