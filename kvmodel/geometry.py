@@ -10,6 +10,17 @@ from kvmodel.types import SWAType
 PerLayer = int | tuple[int, ...]
 Flags = bool | tuple[bool, ...]
 
+WINDOW_PATTERNS = {
+    "llama4": (SWAType.CHUNKED, 4),
+    "gemma2": (SWAType.STANDARD, 2),
+    "gemma3": (SWAType.STANDARD, 6),
+    "gemma3n": (SWAType.STANDARD, 5),
+    "cohere2": (SWAType.STANDARD, 4),
+    "gpt-oss": (SWAType.STANDARD, 2),
+    "exaone4": (SWAType.STANDARD, 4),
+}
+"""Window type by architecture, and which layer in how many has none, where llama.cpp itself decides that."""
+
 
 @dataclass(frozen=True)
 class MLA:
