@@ -69,8 +69,8 @@ MAX_PLAN_SEQ = 1_024
 MAX_HEADER_BYTES = 1 << 26
 """Bytes of a GGUF header: tokenizers of 260,000 tokens with their merges take a quarter of it."""
 
-MAX_HEADER_KEYS = 65_536
-"""Keys of a GGUF header: a thousand times what files have."""
+MAX_HEADER_KEYS = 1_024
+"""Keys of a GGUF header: twenty times what files have."""
 
 MAX_HEADER_STRING = 4_096
 """Bytes of a string of a GGUF header that is kept: names and addresses; chat templates are skipped."""

@@ -1,0 +1,254 @@
+"""The header of a GGUF model file: its keys and values, without touching a tensor.
+
+gguf's own `GGUFReader` lays an array over every tensor and therefore needs the whole file; it also takes every count
+on trust. A planner is given files of many gigabytes, first parts of split files and uploads of the first megabytes,
+so the keys are read here, with gguf's numbers and names and with every count bounded before memory is taken. The
+rules are those of `gguf_init_from_file_impl` in ggml/src/gguf.cpp.
+"""
+
+import mmap
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from gguf.constants import GGUF_MAGIC, GGUF_VERSION, GGUFValueType
+
+from kvmodel.errors import ParamError
+from kvmodel.formats.errors import FormatError
+from kvmodel.formats.stream import U32, U64, Data
+from kvmodel.limits import INT32_MAX, MAX_HEADER_BYTES, MAX_HEADER_KEYS, MAX_HEADER_STRING, MAX_LAYERS
+
+Value = int | float | bool | str | tuple[int | float | bool, ...]
+"""A value of a header: a number, a truth value, a text, or one number for each layer."""
+
+GGUF_KINDS = ("eof", "magic", "endian", "version", "count", "key", "duplicate", "type", "text", "too_large")
+"""Every reason to refuse a header, roughly in the order in which they can be met."""
+
+MAGIC = struct.pack(U32, GGUF_MAGIC)
+OLDEST_VERSION = 2
+MAX_KEY_BYTES = 65_535
+SMALLEST_PAIR = 13
+"""Bytes of the smallest key and value: an empty key's length, a type and one byte."""
+
+SCALARS = {
+    GGUFValueType.UINT8: "<u1",
+    GGUFValueType.INT8: "<i1",
+    GGUFValueType.UINT16: "<u2",
+    GGUFValueType.INT16: "<i2",
+    GGUFValueType.UINT32: "<u4",
+    GGUFValueType.INT32: "<i4",
+    GGUFValueType.FLOAT32: "<f4",
+    GGUFValueType.BOOL: "?",
+    GGUFValueType.UINT64: "<u8",
+    GGUFValueType.INT64: "<i8",
+    GGUFValueType.FLOAT64: "<f8",
+}
+"""NumPy's type of each value that has a fixed size."""
+
+
+class GGUFError(FormatError):
+    """A header that cannot be read; `kind` is one of GGUF_KINDS."""
+
+
+@dataclass(frozen=True)
+class GGUFHeader:
+    """What a GGUF file says about itself before its tensors.
+
+    Attributes:
+        version: of the format, 2 or 3.
+        n_tensors: tensors of this file; of a split model, those of this part.
+        values: values by key: numbers, truth values, short texts and numbers for each layer.
+        skipped: how many entries or bytes a value has that is too long to say anything about layers (vocabularies,
+            chat templates), by key.
+        n_bytes: bytes from the start of the file to the end of the last value.
+    """
+
+    version: int
+    n_tensors: int
+    values: Mapping[str, Value]
+    skipped: Mapping[str, int]
+    n_bytes: int
+
+
+@dataclass
+class _Cursor:
+    """A place in the bytes of a header; every read checks that the bytes are there."""
+
+    data: bytes | bytearray | memoryview | mmap.mmap
+    offset: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def need(self, n: int, name: str) -> int:
+        """Move past the next `n` bytes and return where they begin."""
+        begin, left = self.offset, len(self.data) - self.offset
+        if n > left:
+            raise GGUFError("eof", begin, name, f"{n:,} bytes", f"{left:,} bytes, where the data ends")
+        if begin + n > MAX_HEADER_BYTES:
+            raise GGUFError("too_large", begin, name, f"a header of at most {MAX_HEADER_BYTES:,} bytes", f"{n:,} bytes")
+        self.offset += n
+        return begin
+
+    def number(self, code: str, name: str) -> int:
+        return int(struct.unpack_from(code, self.data, self.need(struct.calcsize(code), name))[0])
+
+    def take(self, n: int, name: str) -> bytes:
+        begin = self.need(n, name)
+        return bytes(self.data[begin : begin + n])
+
+    def count(self, each: int, name: str) -> int:
+        """A number of entries of at least `each` bytes, which must still be there."""
+        begin = self.offset
+        found, left = self.number(U64, name), len(self.data) - self.offset
+        if found * each > left:
+            raise GGUFError("count", begin, name, f"at most {left // each:,}, as {left:,} bytes are left", f"{found:,}")
+        return found
+
+    def kind(self, name: str) -> GGUFValueType:
+        begin = self.offset
+        found = self.number(U32, name)
+        if found not in tuple(GGUFValueType):
+            raise GGUFError("type", begin, name, f"a value type from 0 to {max(GGUFValueType)}", found)
+        return GGUFValueType(found)
+
+
+def read_header(data: Data) -> GGUFHeader:
+    """Read the header from the first bytes of a GGUF file.
+
+    Args:
+        data: the file, or any prefix of it that holds all keys and values; what follows is not looked at.
+
+    Raises:
+        GGUFError: the bytes are no little-endian GGUF of version 2 or 3, end too early, or ask for too much.
+    """
+    cursor = _Cursor(data)
+    version = _version(cursor)
+    n_tensors, n_kv = _counts(cursor)
+    values: dict[str, Value] = {}
+    for _ in range(n_kv):
+        begin = cursor.offset
+        key = _key(cursor)
+        if key in values or key in cursor.skipped:
+            raise GGUFError("duplicate", begin, key, "each key once", "there already")
+        value = _value(cursor, key)
+        if value is not None:
+            values[key] = value
+    kept, skipped = MappingProxyType(values), MappingProxyType(cursor.skipped)
+    return GGUFHeader(version, n_tensors, kept, skipped, cursor.offset)
+
+
+def open_header(path: str | os.PathLike[str]) -> GGUFHeader:
+    """Read the header of a file, of any size; the file is mapped into memory and only its first pages are touched.
+
+    Raises:
+        ParamError: there is no such file, or it is not a plain one.
+        GGUFError: see `read_header`.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ParamError("path", str(path), "a plain file")
+            if not status.st_size:
+                return read_header(b"")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                return read_header(mapped)
+    except (OSError, ValueError) as error:
+        if isinstance(error, (FormatError, ParamError)):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise ParamError("path", str(path), f"a GGUF file that can be read ({reason})") from error
+
+
+def _version(cursor: _Cursor) -> int:
+    magic = cursor.take(len(MAGIC), "magic")
+    if magic != MAGIC:
+        raise GGUFError("magic", 0, "magic", MAGIC, magic)
+    begin = cursor.offset
+    version = cursor.number(U32, "version")
+    if version and not version & 0xFFFF:
+        swapped = int.from_bytes(version.to_bytes(4, "little"), "big")
+        raise GGUFError("endian", begin, "version", "a little-endian file", f"{swapped} in big-endian order")
+    if not OLDEST_VERSION <= version <= GGUF_VERSION:
+        raise GGUFError("version", begin, "version", f"{OLDEST_VERSION} to {GGUF_VERSION}", version)
+    return version
+
+
+def _counts(cursor: _Cursor) -> tuple[int, int]:
+    """Tensors, which a prefix need not hold, and keys, which it must."""
+    begin = cursor.offset
+    n_tensors = cursor.number(U64, "tensor count")
+    if n_tensors > INT32_MAX:
+        raise GGUFError("count", begin, "tensor count", f"at most {INT32_MAX:,}", f"{n_tensors:,}")
+    begin = cursor.offset
+    n_kv = cursor.count(SMALLEST_PAIR, "key count")
+    if n_kv > MAX_HEADER_KEYS:
+        raise GGUFError("count", begin, "key count", f"at most {MAX_HEADER_KEYS:,}", f"{n_kv:,}")
+    return n_tensors, n_kv
+
+
+def _key(cursor: _Cursor) -> str:
+    begin = cursor.offset
+    length = cursor.count(1, "length of a key")
+    if not 0 < length <= MAX_KEY_BYTES:
+        raise GGUFError("key", begin, "length of a key", f"1 to {MAX_KEY_BYTES:,}", f"{length:,}")
+    raw = cursor.take(length, "key")
+    try:
+        return raw.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise GGUFError("key", begin, "key", "ASCII letters", raw[: MAX_HEADER_STRING // 64]) from error
+
+
+def _value(cursor: _Cursor, key: str) -> Value | None:
+    """The next value; None for one that is only skipped over."""
+    kind = cursor.kind(f"type of {key}")
+    if kind is GGUFValueType.ARRAY:
+        return _array(cursor, key)
+    if kind is GGUFValueType.STRING:
+        return _text(cursor, key)
+    dtype = np.dtype(SCALARS[kind])
+    raw = cursor.take(dtype.itemsize, key)
+    scalar: int | float | bool = np.frombuffer(raw, dtype)[0].item()
+    return scalar
+
+
+def _text(cursor: _Cursor, key: str) -> str | None:
+    begin = cursor.offset
+    length = cursor.count(1, f"length of {key}")
+    if length > MAX_HEADER_STRING:
+        cursor.need(length, key)
+        cursor.skipped[key] = length
+        return None
+    try:
+        return cursor.take(length, key).decode()
+    except UnicodeDecodeError as error:
+        raise GGUFError("text", begin, key, "UTF-8", "bytes that are none") from error
+
+
+def _array(cursor: _Cursor, key: str) -> Value | None:
+    begin = cursor.offset
+    kind = cursor.kind(f"type of the entries of {key}")
+    if kind is GGUFValueType.ARRAY:
+        raise GGUFError("type", begin, key, "an array of numbers or texts", "an array of arrays")
+    if kind is GGUFValueType.STRING:
+        cursor.skipped[key] = _skip_texts(cursor, key)
+        return None
+    dtype = np.dtype(SCALARS[kind])
+    count = cursor.count(dtype.itemsize, f"entries of {key}")
+    begin = cursor.need(count * dtype.itemsize, key)
+    if count > MAX_LAYERS:
+        cursor.skipped[key] = count
+        return None
+    return tuple(np.frombuffer(bytes(cursor.data[begin : cursor.offset]), dtype).tolist())
+
+
+def _skip_texts(cursor: _Cursor, key: str) -> int:
+    """Move past an array of texts; return how many there are."""
+    count = cursor.count(8, f"entries of {key}")
+    for _ in range(count):
+        cursor.need(cursor.count(1, f"length of a text of {key}"), key)
+    return count
