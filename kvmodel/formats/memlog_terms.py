@@ -96,7 +96,7 @@ def _n_ctx(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
 def _implied(assumed: Assumed, part: PrintedPart) -> list[int]:
     """The n_ctx that a printed size comes to, if nothing else says it: a whole number of cells of the printed types."""
     kinds = {"type_k": part.type_k, "type_v": part.type_v}
-    given = {name: kind for name, kind in kinds.items() if kind in KV_TYPES}
+    given: Mapping[str, Any] = {name: kind for name, kind in kinds.items() if kind in KV_TYPES}
     try:
         row = plan(assumed.geometry, replace(assumed.settings, **given)).bytes_per_token
     except KVModelError:

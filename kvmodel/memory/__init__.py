@@ -5,8 +5,10 @@ from kvmodel.memory.lines import buffer_mib, log_lines, mib
 from kvmodel.memory.plan import LayerMemory, MemoryPlan, PartMemory, plan
 from kvmodel.memory.questions import Fit, Growth, Saving, growth, largest_n_ctx, savings
 from kvmodel.memory.refusals import Refusal, refusals, shift_refusal
+from kvmodel.memory.report import fit_report, report
 from kvmodel.memory.settings import KeptMLA, Rules, Settings
 from kvmodel.memory.state_size import sequence_file_bytes, state_bytes
+from kvmodel.memory.units import bytes_words, parse_bytes
 
 __all__ = [
     "ContextSizes",
@@ -21,13 +23,17 @@ __all__ = [
     "Saving",
     "Settings",
     "buffer_mib",
+    "bytes_words",
     "context_sizes",
+    "fit_report",
     "growth",
     "largest_n_ctx",
     "log_lines",
     "mib",
+    "parse_bytes",
     "plan",
     "refusals",
+    "report",
     "savings",
     "sequence_file_bytes",
     "shift_refusal",
