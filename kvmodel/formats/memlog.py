@@ -1,7 +1,7 @@
 """A start-up log against the planner: every printed size computed again, and what explains it where the two differ."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from kvmodel.errors import KVModelError, ParamError
@@ -142,13 +142,16 @@ def _check(assumed: Assumed, planned: MemoryPlan | None, context: LoggedContext,
 
 
 def _twin(planned: MemoryPlan | None, part: PrintedPart) -> PartMemory | None:
-    """The planned cache that a printed one stands for; in January 2025 a recurrent cache goes by no other name."""
-    if planned is None:
+    """The planned cache that a printed one stands for.
+
+    In January 2025 a recurrent cache goes by no other name, and some forks print a pair as one.
+    """
+    if planned is None or part.name != "kv" or planned.part("kv") or not planned.parts:
+        return planned.part(part.name) if planned else None
+    if part.n_seqs is not None and len(planned.parts) > 1:
         return None
-    found = planned.part(part.name)
-    if found is None and part.name == "kv" and len(planned.parts) == 1:
-        return planned.parts[0]
-    return found
+    layers = tuple(layer for each in planned.parts for layer in each.layers)
+    return replace(planned.parts[0], name="kv", layers=layers)
 
 
 def _figures(part: PartMemory) -> Printed:
@@ -163,11 +166,17 @@ def _same(twin: PartMemory, part: PrintedPart) -> bool:
         (part.printed.k, have.k),
         (part.printed.v, have.v),
         (part.cells, twin.cells),
-        (part.n_layer if part.name != "recurrent" and part.n_seqs is not None else None, len(twin.layers)),
         (part.type_k, twin.type_k),
         (part.type_v, twin.type_v),
     ]
-    return all(printed is None or printed == planned for printed, planned in pairs)
+    return _layers_agree(twin, part) and all(printed is None or printed == planned for printed, planned in pairs)
+
+
+def _layers_agree(twin: PartMemory, part: PrintedPart) -> bool:
+    """Whether the layers are as many; those without heads may count or not, and of states all the model's layers do."""
+    if part.name == "recurrent" or part.n_seqs is None:
+        return True
+    return part.n_layer in {len(twin.layers), sum(layer.total > 0 for layer in twin.layers)}
 
 
 def _buffers_agree(twin: PartMemory, part: PrintedPart) -> bool:

@@ -136,18 +136,22 @@ def _streams(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change]:
             yield Change(Term("streams", words), {"kv_unified": unified})
 
 
-def _swa(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change]:
-    if assumed.geometry.swa_type is SWAType.NONE:
-        return
-    full = not assumed.settings.swa_full
-    words = "Window layers have as many cells as the others (swa_full)." if full else "Window layers have fewer cells."
-    yield Change(Term("swa_full", words), {"swa_full": full})
-    if part.name == "kv":
-        words = "Window layers are in the same cache as the others and keep every cell."
-        yield Change(Term("window", words), geometry=_NO_WINDOW)
+def _swa(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
+    geometry = assumed.geometry
+    if geometry.swa_type is not SWAType.NONE:
+        full = not assumed.settings.swa_full
+        words = f"Window layers have {'as many' if full else 'fewer'} cells {'as' if full else 'than'} the others."
+        yield Change(Term("swa_full", words), {"swa_full": full})
+        if part.name == "kv":
+            words = "Window layers are in the same cache as the others and keep every cell."
+            yield Change(Term("window", words), geometry=_NO_WINDOW)
+    if told.geometry is not None and told.geometry.swa_type is not SWAType.NONE:
+        window = {name: getattr(told.geometry, name) for name in _NO_WINDOW}
+        words = f"{sum(told.geometry.windows)} of {told.geometry.n_layer} layers have a window of {window['n_swa']:,}."
+        yield Change(Term("window", words), geometry=window)
 
 
-_NO_WINDOW: Mapping[str, Any] = {"swa_type": SWAType.NONE, "swa_layers": None}
+_NO_WINDOW: Mapping[str, Any] = {"swa_type": SWAType.NONE, "n_swa": 0, "swa_layers": None}
 
 
 def _version(assumed: Assumed, told: Told, _: PrintedPart) -> Iterator[Change]:
