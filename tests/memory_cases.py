@@ -59,3 +59,31 @@ def settings_of(row: dict[str, Any]) -> Settings:
 def planned(row: dict[str, Any]) -> MemoryPlan:
     """The plan of a row."""
     return plan(geometry_of(row), settings_of(row))
+
+
+NAMES = {
+    "m01": ("Qwen2.5 32B", "kv"),
+    "m04": ("Command-R 35B", "kv"),
+    "m07": ("Mistral 7B", "kv"),
+    "m09": ("LLaMA 7B", "kv"),
+    "m11": ("Qwen2.5 7B", "kv"),
+    "m13": ("DeepSeek-R1", "kv"),
+    "m16": ("DeepSeek-R1", "kv"),
+    "m18": ("OLMoE 1B-7B", "kv"),
+    "m19a": ("gpt-oss 20B", "base"),
+    "m20a": ("Gemma 3 270M", None),
+    "m20b": ("Gemma 3 270M", None),
+    "m20c": ("Gemma 3 270M", None),
+    "m20g": ("Gemma 3 270M", None),
+    "m20h": ("Gemma 3 270M", None),
+    "m21": ("Gemma 4 E4B", "base"),
+    "m22a": ("Gemma 4 E4B", "base"),
+    "m22c": ("Gemma 4 E4B", "swa"),
+    "m24": ("Gemma 4 26B-A4B", None),
+    "m25": ("Qwen3-Next 80B-A3B", "kv"),
+    "m27a": ("Qwen3.5 9B", None),
+    "m27b": ("Qwen3.5 9B", None),
+    "m27c": ("Qwen3.5 9B", None),
+    "m28": ("Mamba 2.8B", None),
+}
+"""The well-known model of a row, and which of its caches the row's figures are of; None for all together."""

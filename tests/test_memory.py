@@ -8,7 +8,8 @@ import pytest
 from kvmodel.errors import ParamError
 from kvmodel.geometry import MLA, Geometry, swa_pattern
 from kvmodel.memory import KeptMLA, MemoryPlan, Settings, context_sizes, mib, plan
-from tests.memory_cases import ROWS, planned
+from kvmodel.models import find
+from tests.memory_cases import NAMES, ROWS, planned, settings_of
 
 MIB = 1 << 20
 TINY = Geometry(2, 2, 16, 16, n_ctx_train=8192)
@@ -65,6 +66,24 @@ def test_the_states_of_a_real_run_are_planned(row):
     assert (part.cells, len(part.layers)) == (told["cells"], told["n_layer_recurrent"])
     expected = [f"{told[name]:.2f}" for name in ("expected_r_mib", "expected_s_mib", "expected_total_mib")]
     assert [mib(part.k_bytes), mib(part.v_bytes), mib(part.total)] == expected
+
+
+@pytest.mark.parametrize(("row", "name", "part"), [(ROWS[row], *NAMES[row]) for row in NAMES], ids=NAMES)
+def test_a_real_run_is_planned_by_the_name_of_its_model(row, name, part):
+    settings = settings_of(row)
+    if row["id"] == "m22c":  # n_ctx of the row is the cells of the half; its context was no shorter than that
+        settings = replace(settings, n_ctx=4096, n_ubatch=1024)
+    result = plan(find(name), settings)
+    layers = [layer for each in result.parts for layer in each.layers if part in {None, each.name}]
+    if row["id"] == "m13":  # printed for the device with 8 of the 61 layers
+        layers = layers[:8]
+    total = mib(sum(layer.total for layer in layers))
+    expected = f"{row['expected_total_mib']:.2f}"
+    assert total == expected or (row["id"].startswith("m27") and f"{int(float(total))}.00" == expected)
+
+
+def test_every_confirmed_row_is_found_by_name():
+    assert {row["id"] for row in ROWS.values() if row["geometry_confirmed_in_source"]} <= set(NAMES)
 
 
 def test_split_over_devices_is_a_number_of_whole_layers():
