@@ -52,7 +52,7 @@ def _memory(options: argparse.Namespace) -> list[str]:
 
 
 def _reconciled(options: argparse.Namespace, geometry: Geometry | None) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for found in reconcile(_bounded(options.log, MAX_LOG_BYTES), geometry):
         lines += found.missing
         lines += [f"line {check.line}, {check.name}: {check.told}" for check in found.checks]

@@ -225,6 +225,15 @@ def test_what_is_no_log_is_told(text, told):
         reconcile(text)
 
 
+def test_a_log_of_riddles_ends():
+    size = (
+        "llama_kv_cache_unified: size = 9.00 MiB (77 cells, 3 layers, 9 seqs), K (q8_0): 1.00 MiB, V (q4_0): 2.00 MiB\n"
+    )
+    found = only(size * MAX_PARTS, Geometry(1024, 8, 128, 128), Settings(100))
+    assert len(found.checks) == MAX_PARTS
+    assert not any(check.explained for check in found.checks)
+
+
 def test_an_endless_line_is_passed_over():
     assert read_contexts("KV self size = 1.00 MiB" + " =" * MAX_LINE) == ()
 

@@ -208,15 +208,21 @@ def test_a_report_tells_caches_refusals_and_choices():
     told = report(plan(GEMMA3, Settings(32768, n_seq_max=4, type_v="q8_0")))
     assert "Gemma 3 12B (gemma3), 48 layers" in told
     assert "n_ctx 32,768, 4 sequences of 8,192, n_ubatch 512, flash attention off" in told
-    assert re.search(r"^base +32,768 +8 +1024.00 f16 +544.00 q8_0 +1568.00$", told, re.MULTILINE)
-    assert re.search(r"^swa +4,608 +40 +720.00 f16 +382.50 q8_0 +1102.50$", told, re.MULTILINE)
+    assert re.search(r"^base +32768 +1 +8 +1024.00 +f16 +544.00 +q8_0 +1568.00$", told, re.MULTILINE)
+    assert re.search(r"^swa +4608 +1 +40 +720.00 +f16 +382.50 +q8_0 +1102.50$", told, re.MULTILINE)
     assert "llama.cpp: A quantised V (q8_0) needs flash attention, which is off." in told
     assert "No shift: The window half has 4,608 cells" in told
     assert re.search(r"^K in q8_0 +1853.00 +817.50 +refused$", told, re.MULTILINE)
 
 
 def test_a_report_of_an_encoder():
-    assert "An encoder: llama.cpp gives it no cache." in report(plan(BERT))
+    assert "no cache, as for every encoder" in report(plan(BERT))
+
+
+def test_a_plan_shows_itself_without_letting_a_name_be_markup():
+    shown = plan(replace(LLAMA, name="<b>bold</b>"))
+    assert "&lt;b&gt;bold&lt;/b&gt; (llama)" in shown._repr_html_()
+    assert "<b>bold</b> (llama), 32 layers" in str(shown)
 
 
 @pytest.mark.parametrize(

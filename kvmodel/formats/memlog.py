@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 
 from kvmodel.errors import KVModelError, ParamError
 from kvmodel.formats.memlog_lines import LoggedContext, Printed, PrintedPart, read_contexts
@@ -13,6 +13,9 @@ from kvmodel.memory import MemoryPlan, PartMemory, Settings, mib, plan
 
 MAX_TERMS = 4
 """Terms that are tried together; a difference with more causes is told as not explained."""
+
+MAX_EFFORT = 100_000
+"""Layers that are planned to explain one log: two thousand plans of an ordinary model, some seconds at most."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,25 @@ def reconcile(
     contexts = read_contexts(source)
     if not contexts:
         raise ParamError("log", "without a line about the size of a cache", "a log that llama.cpp wrote at its start")
-    return tuple(_reconciled(context, geometry, settings) for context in contexts)
+    effort = _Effort()
+    return tuple(_reconciled(context, geometry, settings, effort) for context in contexts)
 
 
-def _reconciled(context: LoggedContext, geometry: Geometry | None, settings: Settings | None) -> Reconciliation:
+@dataclass
+class _Effort:
+    """What is left of the layers that may be planned for a log's explanations."""
+
+    left: int = MAX_EFFORT
+
+    def spend(self, n_layer: int) -> bool:
+        """Take one plan's layers; False if they are not left."""
+        self.left -= n_layer
+        return self.left >= 0
+
+
+def _reconciled(
+    context: LoggedContext, geometry: Geometry | None, settings: Settings | None, effort: _Effort
+) -> Reconciliation:
     told = told_by(context)
     shape, asked = geometry or told.geometry, settings or told.settings
     missing = list(_missing(told, geometry, settings))
@@ -104,7 +122,9 @@ def _reconciled(context: LoggedContext, geometry: Geometry | None, settings: Set
     planned = _planned(assumed)
     if planned is None:
         missing.append("These settings cannot be planned for this model: a row is no whole number of blocks.")
-    checks = tuple(_check(assumed, planned, context, part) for part in context.parts)
+    checks = tuple(
+        _check(planned, part, _explanation(assumed, planned, context, part, effort)) for part in context.parts
+    )
     return Reconciliation(shape, asked, context, planned, checks, tuple(missing))
 
 
@@ -125,10 +145,9 @@ def _unknown(part: PrintedPart) -> LineCheck:
     return LineCheck(part.line, part.name, part.printed, None, agrees=False, buffers_agree=None, terms=(), told=told)
 
 
-def _check(assumed: Assumed, planned: MemoryPlan | None, context: LoggedContext, part: PrintedPart) -> LineCheck:
+def _check(planned: MemoryPlan | None, part: PrintedPart, terms: tuple[Term, ...]) -> LineCheck:
     twin = _twin(planned, part)
     agrees = twin is not None and _same(twin, part)
-    terms = () if agrees else _explanation(assumed, context, part)
     return LineCheck(
         line=part.line,
         name=part.name,
@@ -185,14 +204,21 @@ def _buffers_agree(twin: PartMemory, part: PrintedPart) -> bool:
     return abs(sum(float(size) for _, size in part.buffers) - twin.buffer_bytes / (1 << 20)) <= rounding
 
 
-def _explanation(assumed: Assumed, context: LoggedContext, part: PrintedPart) -> tuple[Term, ...]:
+def _explanation(
+    assumed: Assumed, planned: MemoryPlan | None, context: LoggedContext, part: PrintedPart, effort: _Effort
+) -> tuple[Term, ...]:
     """The fewest changes, the likeliest of them, after which the planned cache is the printed one."""
+    twin = _twin(planned, part)
+    if effort.left <= 0 or (twin is not None and _same(twin, part)):
+        return ()
     possible = changes(assumed, context, part)
-    for n in range(1, MAX_TERMS + 1):
-        for chosen in combinations(possible, n):
-            names = {change.term.name for change in chosen}
-            if len(names) == n and _explains(assumed, chosen, part):
-                return tuple(change.term for change in chosen)
+    for chosen in chain.from_iterable(combinations(possible, n) for n in range(1, MAX_TERMS + 1)):
+        if len({change.term.name for change in chosen}) < len(chosen):
+            continue
+        if not effort.spend(assumed.geometry.n_layer):
+            return ()
+        if _explains(assumed, chosen, part):
+            return tuple(change.term for change in chosen)
     return ()
 
 

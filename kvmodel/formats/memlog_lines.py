@@ -23,6 +23,11 @@ def _line(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("<N>", N).replace("<MIB>", MIB).replace("<TYPE>", TYPE), re.ASCII)
 
 
+SPEAKS = re.compile(
+    r"_info:|_meta:|_internal:|llama_\w{1,40}:|create_memory:|load_tensors: layer|(?i:kv) self size|size ="
+)
+"""What every line that is read has somewhere; most lines of a long log have none of it."""
+
 MODEL = _line(r"\b(?:print_info|llm_load_print_meta|llama_model_load_internal): (\w[\w .-]{0,40}?) *= (.*)$")
 CONTEXT = _line(
     r"\b(?:llama_context|llama_init_from_model|llama_new_context_with_model|llama_init_from_file):"
@@ -111,7 +116,7 @@ def read_contexts(source: str | bytes) -> tuple[LoggedContext, ...]:
     """
     reader = _Reader()
     for number, text in enumerate(lines_of(source), 1):
-        if len(text) <= MAX_LINE and "=" in text:
+        if len(text) <= MAX_LINE and "=" in text and SPEAKS.search(text):
             reader.take(text, number)
     return tuple(context for context in reader.contexts if context.parts)
 

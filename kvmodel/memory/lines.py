@@ -2,28 +2,16 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from kvmodel.memory.plan import MemoryPlan, PartMemory
+from kvmodel.memory.parts import PartMemory
+from kvmodel.memory.plan import MemoryPlan
 from kvmodel.memory.settings import Rules
-
-MIB = 1 << 20
+from kvmodel.memory.units import buffer_mib, mib
 
 CONTEXT_FUNCTION = {
     Rules.JANUARY_2025: "llama_init_from_model",
     Rules.MID_2025: "llama_context",
     Rules.STREAMS: "llama_context",
 }
-
-
-def mib(size: int) -> str:
-    """Bytes as the size lines print them: MiB with two decimals, divided in single precision."""
-    return f"{float(np.float32(size) / np.float32(MIB)):.2f}"
-
-
-def buffer_mib(size: int) -> str:
-    """Bytes as the buffer lines print them: the same, divided in double precision."""
-    return f"{size / MIB:.2f}"
 
 
 def log_lines(plan: MemoryPlan, device: str = "CPU") -> tuple[str, ...]:

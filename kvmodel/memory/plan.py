@@ -4,89 +4,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kvmodel.geometry import Geometry
-from kvmodel.ggml import TENSOR_ALIGNMENT, GGMLType, ggml_type
+from kvmodel.ggml import GGMLType, ggml_type
 from kvmodel.memory.context import ContextSizes, context_sizes, has_windows
+from kvmodel.memory.parts import LayerMemory, PartMemory
 from kvmodel.memory.settings import KeptMLA, Rules, Settings
-from kvmodel.types import pad
+from kvmodel.memory.units import bytes_words, mib
+from kvmodel.show import Card, Shown, Table
+from kvmodel.words import count
 
 STATE_TYPE = "f32"
 """Recurrent states are kept in full precision whatever types are asked for."""
 
-
-@dataclass(frozen=True)
-class LayerMemory:
-    """K and V of one layer; in a recurrent part the rolling state R stands for K and the state S for V.
-
-    Attributes:
-        il: index of the layer in the model.
-        n_embd_k, n_embd_v: elements of a row, one for each cell.
-        k_row, v_row: bytes of a row.
-        k_bytes, v_bytes: bytes of all rows, those of every stream.
-    """
-
-    il: int
-    n_embd_k: int
-    n_embd_v: int
-    k_row: int
-    v_row: int
-    k_bytes: int
-    v_bytes: int
-
-    @property
-    def total(self) -> int:
-        """K and V together."""
-        return self.k_bytes + self.v_bytes
+COLUMNS = ("cache", "cells", "streams", "layers", "K MiB", "K type", "V MiB", "V type", "all MiB")
 
 
 @dataclass(frozen=True)
-class PartMemory:
-    """One cache.
-
-    Attributes:
-        name: kv; base and swa where window layers have a cache of their own; recurrent.
-        cells: of one stream.
-        n_stream: sets of such cells.
-        n_seq_max: sequences it is made for.
-        type_k, type_v: element types.
-        layers: those that hold something here, in order; a layer without heads is one of 0 bytes.
-    """
-
-    name: str
-    cells: int
-    n_stream: int
-    n_seq_max: int
-    type_k: str
-    type_v: str
-    layers: tuple[LayerMemory, ...]
-
-    @property
-    def k_bytes(self) -> int:
-        """Bytes of K (R) of all layers."""
-        return sum(layer.k_bytes for layer in self.layers)
-
-    @property
-    def v_bytes(self) -> int:
-        """Bytes of V (S) of all layers."""
-        return sum(layer.v_bytes for layer in self.layers)
-
-    @property
-    def total(self) -> int:
-        """Bytes of all tensors."""
-        return self.k_bytes + self.v_bytes
-
-    @property
-    def buffer_bytes(self) -> int:
-        """Bytes of the buffers: each tensor is rounded up to the alignment of a CPU buffer."""
-        return sum(pad(size, TENSOR_ALIGNMENT) for layer in self.layers for size in (layer.k_bytes, layer.v_bytes))
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of one cell in all layers."""
-        return sum(layer.k_row + layer.v_row for layer in self.layers)
-
-
-@dataclass(frozen=True)
-class MemoryPlan:
+class MemoryPlan(Shown):
     """What the caches of one context take.
 
     Attributes:
@@ -136,6 +69,18 @@ class MemoryPlan:
         """The cache of that name, None if there is none."""
         return next((part for part in self.parts if part.name == name), None)
 
+    def card(self) -> Card:
+        """The model, what became of the context, and a table of the caches."""
+        sizes, asked = self.context, self.settings
+        padded = "" if sizes.n_ctx == sizes.asked else f" (padded from {sizes.asked:,})"
+        facts = (
+            f"n_ctx {sizes.n_ctx:,}{padded}, {count(asked.n_seq_max, 'sequence')} of {sizes.n_ctx_seq:,}, n_ubatch "
+            f"{sizes.n_ubatch}, flash attention {'on' if sizes.flash_attn else 'off'}, rules of llama.cpp "
+            f"{asked.rules.words}: {bytes_words(self.buffer_bytes) if self.parts else 'no cache, as for every encoder'}"
+        )
+        title = f"{self.geometry.name} ({self.geometry.arch}), {count(self.geometry.n_layer, 'layer')}"
+        return Card(title, facts, tables=(Table.of(COLUMNS, map(_row, self.parts)),))
+
     def by_layer(self) -> tuple[tuple[int, str, int, int], ...]:
         """One row for each layer and cache: index, name of the cache, bytes of K and of V; for a table or bars."""
         rows = [(layer.il, part.name, layer.k_bytes, layer.v_bytes) for part in self.parts for layer in part.layers]
@@ -166,6 +111,11 @@ def plan(geometry: Geometry, settings: Settings | None = None) -> MemoryPlan:
     if geometry.kind in {"recurrent", "hybrid"}:
         parts.append(_recurrent(geometry, context))
     return MemoryPlan(geometry, asked, context, tuple(parts))
+
+
+def _row(part: PartMemory) -> tuple[object, ...]:
+    halves = (mib(part.k_bytes), part.type_k, mib(part.v_bytes), part.type_v)
+    return (part.name, part.cells, part.n_stream, len(part.layers), *halves, mib(part.total))
 
 
 def held_layers(geometry: Geometry, rules: Rules) -> tuple[int, ...]:

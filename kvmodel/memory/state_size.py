@@ -2,7 +2,8 @@
 
 from kvmodel.errors import ParamError, check_int
 from kvmodel.limits import MAX_PLAN_CTX
-from kvmodel.memory.plan import MemoryPlan, PartMemory
+from kvmodel.memory.parts import PartMemory
+from kvmodel.memory.plan import MemoryPlan
 from kvmodel.memory.settings import Rules
 
 U32 = I32 = 4

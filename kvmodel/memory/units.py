@@ -1,8 +1,12 @@
-"""Sizes as people write them."""
+"""Sizes as llama.cpp prints them and as people write them."""
 
 import re
 
+import numpy as np
+
 from kvmodel.errors import ParamError
+
+MIB = 1 << 20
 
 UNITS = {
     "": 1,
@@ -23,6 +27,16 @@ UNITS = {
 """Binary units with an i or a single letter, as llama.cpp prints them; decimal ones without."""
 
 SIZE = re.compile(r"(\d{1,16}(?:\.\d{1,6})?) *([A-Za-z]{0,3})", re.ASCII)
+
+
+def mib(size: int) -> str:
+    """Bytes as the size lines print them: MiB with two decimals, divided in single precision."""
+    return f"{float(np.float32(size) / np.float32(MIB)):.2f}"
+
+
+def buffer_mib(size: int) -> str:
+    """Bytes as the buffer lines print them: the same, divided in double precision."""
+    return f"{size / MIB:.2f}"
 
 
 def parse_bytes(text: str, field: str = "budget") -> int:
