@@ -3,6 +3,7 @@
 import os
 import struct
 import tracemalloc
+from pathlib import Path
 
 import gguf
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel.errors import KVModelError, ParamError
-from kvmodel.formats import gguf_header
-from kvmodel.formats.gguf_header import GGUF_KINDS, GGUFError, open_header, read_header
+from kvmodel.formats import gguf_header_cursor
+from kvmodel.formats.gguf_header import open_header, read_header
+from kvmodel.formats.gguf_header_cursor import GGUF_KINDS, GGUFError
 from kvmodel.geometry import Geometry
 from kvmodel.limits import MAX_HEADER_KEYS, MAX_LAYERS
 from kvmodel.models import from_gguf, from_gguf_bytes
@@ -156,9 +158,9 @@ def test_a_repeated_key_is_seen_even_where_its_value_is_skipped():
 
 def test_a_header_beyond_the_bound_is_refused(monkeypatch):
     data = raw([pair("a", STRING, text(b"x" * 5000))])
-    monkeypatch.setattr(gguf_header, "MAX_HEADER_BYTES", len(data))
+    monkeypatch.setattr(gguf_header_cursor, "MAX_HEADER_BYTES", len(data))
     assert read_header(data).skipped == {"a": 5000}
-    monkeypatch.setattr(gguf_header, "MAX_HEADER_BYTES", len(data) - 1)
+    monkeypatch.setattr(gguf_header_cursor, "MAX_HEADER_BYTES", len(data) - 1)
     assert refused(data).kind == "too_large"
 
 
@@ -178,18 +180,27 @@ def test_booleans_are_booleans():
     assert read_header(raw([pair("a", BOOL, b"\x01"), pair("b", BOOL, b"\x00")])).values == {"a": True, "b": False}
 
 
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ParamError, match="allowed: a GGUF file that can be read"):
-        open_header(tmp_path / "none.gguf")
-    with pytest.raises(ParamError, match="path is"):
-        open_header(tmp_path)
-    with pytest.raises(ParamError, match="path is"):
-        open_header("a\0b")
+@pytest.mark.parametrize("path", ["none.gguf", ".", "a\0b", "/dev/zero"])
+def test_a_path_that_leads_to_no_plain_file(path, tmp_path):
+    with pytest.raises(ParamError, match="allowed: a plain file that is there"):
+        open_header(tmp_path / path)
 
 
-def test_a_device_is_no_file():
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.gguf")
     with pytest.raises(ParamError, match="allowed: a plain file"):
-        open_header("/dev/zero")
+        open_header(tmp_path / "pipe.gguf")
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    path = write_gguf(tmp_path / "model.gguf")
+
+    def refuse(self, mode):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ParamError, match=r"allowed: a file that can be read \(Permission denied\)"):
+        open_header(path)
 
 
 def test_an_empty_file(tmp_path):

@@ -183,7 +183,7 @@ def test_an_unknown_name_names_those_that_come_close():
         find("zzzzzz")
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 201, 7, None])
+@pytest.mark.parametrize("name", ["", "   ", "x" * 201])
 def test_what_is_no_name(name):
     with pytest.raises(ParamError, match="allowed: the name of a model, at most 200 letters"):
         find(name)

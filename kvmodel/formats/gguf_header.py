@@ -8,10 +8,9 @@ rules are those of `gguf_init_from_file_impl` in ggml/src/gguf.cpp.
 
 import mmap
 import os
-import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,15 +18,12 @@ import numpy as np
 from gguf.constants import GGUF_MAGIC, GGUF_VERSION, GGUFValueType
 
 from kvmodel.errors import ParamError
-from kvmodel.formats.errors import FormatError
+from kvmodel.formats.gguf_header_cursor import Cursor, GGUFError
 from kvmodel.formats.stream import U32, U64, Data
-from kvmodel.limits import INT32_MAX, MAX_HEADER_BYTES, MAX_HEADER_KEYS, MAX_HEADER_STRING, MAX_LAYERS
+from kvmodel.limits import INT32_MAX, MAX_HEADER_KEYS, MAX_HEADER_STRING, MAX_LAYERS
 
 Value = int | float | bool | str | tuple[int | float | bool, ...]
 """A value of a header: a number, a truth value, a text, or one number for each layer."""
-
-GGUF_KINDS = ("eof", "magic", "endian", "version", "count", "key", "duplicate", "type", "text", "too_large")
-"""Every reason to refuse a header, roughly in the order in which they can be met."""
 
 MAGIC = struct.pack(U32, GGUF_MAGIC)
 OLDEST_VERSION = 2
@@ -51,10 +47,6 @@ SCALARS = {
 """NumPy's type of each value that has a fixed size."""
 
 
-class GGUFError(FormatError):
-    """A header that cannot be read; `kind` is one of GGUF_KINDS."""
-
-
 @dataclass(frozen=True)
 class GGUFHeader:
     """What a GGUF file says about itself before its tensors.
@@ -75,47 +67,6 @@ class GGUFHeader:
     n_bytes: int
 
 
-@dataclass
-class _Cursor:
-    """A place in the bytes of a header; every read checks that the bytes are there."""
-
-    data: bytes | bytearray | memoryview | mmap.mmap
-    offset: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-
-    def need(self, n: int, name: str) -> int:
-        """Move past the next `n` bytes and return where they begin."""
-        begin, left = self.offset, len(self.data) - self.offset
-        if n > left:
-            raise GGUFError("eof", begin, name, f"{n:,} bytes", f"{left:,} bytes, where the data ends")
-        if begin + n > MAX_HEADER_BYTES:
-            raise GGUFError("too_large", begin, name, f"a header of at most {MAX_HEADER_BYTES:,} bytes", f"{n:,} bytes")
-        self.offset += n
-        return begin
-
-    def number(self, code: str, name: str) -> int:
-        return int(struct.unpack_from(code, self.data, self.need(struct.calcsize(code), name))[0])
-
-    def take(self, n: int, name: str) -> bytes:
-        begin = self.need(n, name)
-        return bytes(self.data[begin : begin + n])
-
-    def count(self, each: int, name: str) -> int:
-        """A number of entries of at least `each` bytes, which must still be there."""
-        begin = self.offset
-        found, left = self.number(U64, name), len(self.data) - self.offset
-        if found * each > left:
-            raise GGUFError("count", begin, name, f"at most {left // each:,}, as {left:,} bytes are left", f"{found:,}")
-        return found
-
-    def kind(self, name: str) -> GGUFValueType:
-        begin = self.offset
-        found = self.number(U32, name)
-        if found not in tuple(GGUFValueType):
-            raise GGUFError("type", begin, name, f"a value type from 0 to {max(GGUFValueType)}", found)
-        return GGUFValueType(found)
-
-
 def read_header(data: Data) -> GGUFHeader:
     """Read the header from the first bytes of a GGUF file.
 
@@ -125,7 +76,7 @@ def read_header(data: Data) -> GGUFHeader:
     Raises:
         GGUFError: the bytes are no little-endian GGUF of version 2 or 3, end too early, or ask for too much.
     """
-    cursor = _Cursor(data)
+    cursor = Cursor(data)
     version = _version(cursor)
     n_tensors, n_kv = _counts(cursor)
     values: dict[str, Value] = {}
@@ -148,23 +99,21 @@ def open_header(path: str | os.PathLike[str]) -> GGUFHeader:
         ParamError: there is no such file, or it is not a plain one.
         GGUFError: see `read_header`.
     """
+    file = Path(path)
+    if not file.is_file():
+        raise ParamError("path", str(path), "a plain file that is there")
     try:
-        with Path(path).open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ParamError("path", str(path), "a plain file")
-            if not status.st_size:
-                return read_header(b"")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                return read_header(mapped)
-    except (OSError, ValueError) as error:
-        if isinstance(error, (FormatError, ParamError)):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        raise ParamError("path", str(path), f"a GGUF file that can be read ({reason})") from error
+        handle = file.open("rb")
+    except OSError as error:
+        raise ParamError("path", str(path), f"a file that can be read ({error.strerror})") from error
+    with handle:
+        if not os.fstat(handle.fileno()).st_size:
+            return read_header(b"")
+        with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            return read_header(mapped)
 
 
-def _version(cursor: _Cursor) -> int:
+def _version(cursor: Cursor) -> int:
     magic = cursor.take(len(MAGIC), "magic")
     if magic != MAGIC:
         raise GGUFError("magic", 0, "magic", MAGIC, magic)
@@ -178,7 +127,7 @@ def _version(cursor: _Cursor) -> int:
     return version
 
 
-def _counts(cursor: _Cursor) -> tuple[int, int]:
+def _counts(cursor: Cursor) -> tuple[int, int]:
     """Tensors, which a prefix need not hold, and keys, which it must."""
     begin = cursor.offset
     n_tensors = cursor.number(U64, "tensor count")
@@ -191,7 +140,7 @@ def _counts(cursor: _Cursor) -> tuple[int, int]:
     return n_tensors, n_kv
 
 
-def _key(cursor: _Cursor) -> str:
+def _key(cursor: Cursor) -> str:
     begin = cursor.offset
     length = cursor.count(1, "length of a key")
     if not 0 < length <= MAX_KEY_BYTES:
@@ -203,7 +152,7 @@ def _key(cursor: _Cursor) -> str:
         raise GGUFError("key", begin, "key", "ASCII letters", raw[: MAX_HEADER_STRING // 64]) from error
 
 
-def _value(cursor: _Cursor, key: str) -> Value | None:
+def _value(cursor: Cursor, key: str) -> Value | None:
     """The next value; None for one that is only skipped over."""
     kind = cursor.kind(f"type of {key}")
     if kind is GGUFValueType.ARRAY:
@@ -216,7 +165,7 @@ def _value(cursor: _Cursor, key: str) -> Value | None:
     return scalar
 
 
-def _text(cursor: _Cursor, key: str) -> str | None:
+def _text(cursor: Cursor, key: str) -> str | None:
     begin = cursor.offset
     length = cursor.count(1, f"length of {key}")
     if length > MAX_HEADER_STRING:
@@ -229,13 +178,13 @@ def _text(cursor: _Cursor, key: str) -> str | None:
         raise GGUFError("text", begin, key, "UTF-8", "bytes that are none") from error
 
 
-def _array(cursor: _Cursor, key: str) -> Value | None:
+def _array(cursor: Cursor, key: str) -> Value | None:
     begin = cursor.offset
     kind = cursor.kind(f"type of the entries of {key}")
     if kind is GGUFValueType.ARRAY:
         raise GGUFError("type", begin, key, "an array of numbers or texts", "an array of arrays")
     if kind is GGUFValueType.STRING:
-        cursor.skipped[key] = _skip_texts(cursor, key)
+        cursor.skipped[key] = cursor.skip_texts(key)
         return None
     dtype = np.dtype(SCALARS[kind])
     count = cursor.count(dtype.itemsize, f"entries of {key}")
@@ -244,11 +193,3 @@ def _array(cursor: _Cursor, key: str) -> Value | None:
         cursor.skipped[key] = count
         return None
     return tuple(np.frombuffer(bytes(cursor.data[begin : cursor.offset]), dtype).tolist())
-
-
-def _skip_texts(cursor: _Cursor, key: str) -> int:
-    """Move past an array of texts; return how many there are."""
-    count = cursor.count(8, f"entries of {key}")
-    for _ in range(count):
-        cursor.need(cursor.count(1, f"length of a text of {key}"), key)
-    return count

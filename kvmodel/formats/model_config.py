@@ -15,6 +15,9 @@ from kvmodel.formats.model_config_read import Config
 from kvmodel.formats.model_config_states import states
 from kvmodel.limits import MAX_CONFIG_BYTES, MAX_LAYERS
 
+DEEPEST = 2
+"""Levels that the language model's fields may be nested: thinker_config holds a text_config."""
+
 WINDOW_WORDS = ("sliding_attention", "chunked_attention")
 
 
@@ -85,8 +88,10 @@ def _parse(text: str | bytes) -> dict[str, Any]:
 
 def _language_part(outer: dict[str, Any]) -> dict[str, Any]:
     """The language model's own fields in the file of a model of several kinds of input, empty in any other."""
-    for name in NESTED:
-        inner = outer.get(name)
-        if isinstance(inner, dict):
-            return inner | _language_part(inner)
-    return {}
+    fields: dict[str, Any] = {}
+    inner = outer
+    for _ in range(DEEPEST):
+        parts = [inner[name] for name in NESTED if isinstance(inner.get(name), dict)]
+        inner = parts[0] if parts else {}
+        fields |= inner
+    return fields

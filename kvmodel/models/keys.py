@@ -17,10 +17,10 @@ class Keys:
 
     def __init__(self, arch: str, values: Mapping[str, Any]) -> None:
         self.arch = arch
-        self._values = values
+        self._values = {key: value for key, value in values.items() if value is not None}
 
     def __contains__(self, key: str) -> bool:
-        return self._values.get(key) is not None
+        return key in self._values
 
     def error(self, key: str, allowed: str) -> ParamError:
         """The error of a key whose value is not `allowed`; a long value is counted, not shown."""

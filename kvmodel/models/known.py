@@ -76,9 +76,8 @@ def find(name: str) -> Geometry:
     Raises:
         ParamError: no known model has that name; the message names those that come close.
     """
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
-        shown = name[:LONGEST_NAME] if isinstance(name, str) else name
-        raise ParamError("model", shown, f"the name of a model, at most {LONGEST_NAME} letters")
+    if not name.strip() or len(name) > LONGEST_NAME:
+        raise ParamError("model", name[:LONGEST_NAME], f"the name of a model, at most {LONGEST_NAME} letters")
     index, plain = _index(), _plain(name)
     if plain in index:
         return known()[index[plain]]

@@ -143,7 +143,7 @@ def _sizes(keys: Keys, which: str, query: int, n_layer: int, windows: tuple[bool
     key = f"attention.{which}_length"
     size = keys.number(key, 0, high=MAX_HEAD_SIZE)
     if key not in keys and query:
-        size = keys.number("embedding_length") // query
+        size = keys.number("embedding_length", low=1) // query
     inside = keys.number(f"{key}_swa", size, high=MAX_HEAD_SIZE)
     return tuple(inside if has else size for has in windows or (False,) * n_layer)
 
