@@ -284,6 +284,7 @@ def test_the_first_part_of_a_split_model_is_enough(tmp_path):
         (raw([number("general.architecture", 1)]), "general.architecture is 1"),
         (raw([pair("general.architecture", STRING, text("a" * 65))]), "a name of at most 64 letters"),
         (raw([pair("general.architecture", STRING, text("a\nb"))]), "general.architecture is 'a\\nb'"),
+        (raw([pair("general.type", STRING, text("mmproj"))]), "general.type is 'mmproj'; allowed: model"),
         (small(keys={"block_count": 2}), "llama.attention.head_count is 'missing'"),
         (small(keys=LLAMA | {"block_count": 2**31}), "llama.block_count is 2147483648"),
     ],

@@ -61,6 +61,8 @@ def from_config(text: str | bytes, *, name: str = "", source: str = "config.json
 
 def _from_header(header: GGUFHeader, *, source: str) -> Geometry:
     values = header.values
+    if values.get("general.type", "model") != "model":
+        raise ParamError("general.type", values["general.type"], "model; adapters and projectors have no cache")
     if "general.architecture" not in values:
         raise ParamError("general.architecture", "missing", _advice(header, source))
     arch = check_arch(values["general.architecture"])
