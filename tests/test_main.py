@@ -8,6 +8,7 @@ import pytest
 
 from kvmodel.__main__ import FAILED, main
 from kvmodel.limits import MAX_CONFIG_BYTES
+from tests.gguf_files import write_gguf
 from tests.sources import ROOT
 
 CONFIG = {
@@ -41,6 +42,20 @@ def test_a_config_is_planned(capsys, config):
     assert (code, err) == (0, "")
     assert "1088.00  q8_0    2048.00  f16     3136.00" in out
     assert "Buffers: 3.06 GiB (3,288,334,336 bytes)" in out
+
+
+def test_a_gguf_file_is_planned(capsys, tmp_path):
+    path = write_gguf(tmp_path / "tiny.gguf", name="Tiny")
+    code, out, _ = run(capsys, "--gguf", str(path), "--ctx", "32768", "--type-v", "f32")
+    assert code == 0
+    assert "Tiny (llama), 2 layers" in out
+    assert f"({2 * 32768 * 32 * (2 + 4):,} bytes)" in out
+
+
+def test_a_well_known_model_is_planned(capsys):
+    _, out, _ = run(capsys, "--model", "gemma 3 12b", "--ctx", "32768", "--slots", "4", "--budget", "8GiB")
+    assert "Gemma 3 12B (gemma3), 48 layers" in out
+    assert "In 8.00 GiB fits n_ctx 108,032" in out
 
 
 def test_a_budget_is_answered(capsys, config):
