@@ -8,5 +8,9 @@ HERE = Path(__file__).parent
 
 st.set_page_config(page_title="kvmodel", page_icon=HERE / "icon.svg", layout="wide", initial_sidebar_state=230)
 st.html(HERE / "style.css")
-PAGES = [st.Page("views/stepper.py", title="Stepper"), st.Page("views/kshift.py", title="K-shift", url_path="k-shift")]
+PAGES = [
+    st.Page("views/stepper.py", title="Stepper"),
+    st.Page("views/kshift.py", title="K-shift", url_path="k-shift"),
+    st.Page("views/memory.py", title="Memory"),
+]
 st.navigation(PAGES).run()

@@ -134,7 +134,15 @@ def _rows(rows: Mapping[str, Mapping[Look, int]], shown: Sequence[Look], page: T
         barmode="stack",
         bargap=0.25,
         uniformtext={"minsize": SMALL, "mode": "hide"},
-        xaxis=axis(page, range=[0, most * SPARE], showgrid=True, gridcolor=page.line, ticksuffix=" MiB", nticks=6),
+        xaxis=axis(
+            page,
+            range=[0, most * SPARE],
+            showgrid=True,
+            gridcolor=page.line,
+            ticksuffix=" MiB",
+            tickformat=",~f",
+            nticks=6,
+        ),
         yaxis=axis(page, type="category", autorange="reversed", tickfont={"size": 13, "color": page.ink}),
     )
 

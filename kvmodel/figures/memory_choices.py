@@ -62,7 +62,9 @@ def savings_figure(savings: Sequence[Saving], *, budget: int | None = None, them
         shapes=[now_line(now / MIB, page), *([budget_line(near, page)] if near else [])],
         barmode="stack",
         bargap=0.3,
-        xaxis=axis(page, range=[0, most], showgrid=True, gridcolor=page.line, ticksuffix=" MiB", nticks=4),
+        xaxis=axis(
+            page, range=[0, most], showgrid=True, gridcolor=page.line, ticksuffix=" MiB", tickformat=",~f", nticks=4
+        ),
         yaxis=axis(page, type="category", autorange="reversed", tickfont={"size": 12, "color": page.ink}),
     )
 

@@ -1,6 +1,5 @@
 """How the caches grow with the context, with the slots or with the ubatch."""
 
-
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
