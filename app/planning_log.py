@@ -1,5 +1,7 @@
 """A start-up log against the plan: each printed size, the computed one, and what explains the difference."""
 
+from math import isnan
+
 import streamlit as st
 
 from app.planning import KEEP, Asked
@@ -60,17 +62,20 @@ def findings(found: tuple[Reconciliation, ...], lines: list[str], *, tables: boo
     agreeing = sum(check.agrees for check in checks)
     explained = sum(bool(check.terms) for check in checks)
     rest = f", {explained} more explained" if explained else ""
-    st.markdown(f"**{agreeing} of {count(len(checks), 'printed size')} computed the same{rest}**")
-    for words in dict.fromkeys(words for one in found for words in one.missing):
-        st.info(plain(words))
+    st.markdown(f"**{agreeing} of {count(len(checks), 'printed size')} as computed{rest}**")
+    if any(one.geometry is None for one in found):
+        st.info("The log does not describe its model. Choose it at the left, and compute from the model at the left.")
+    else:
+        for words in dict.fromkeys(words for one in found for words in one.missing):
+            st.info(plain(words))
     rows = checks_table(found)
     if tables:
         config = {name: MIB_COLUMN for name in rows.columns if name.endswith("MiB")}
         st.dataframe(rows, hide_index=True, column_config=config)
         return
     shown = rows.assign(**{"as printed": [plain(lines[line - 1].strip()[:MAX_SHOWN]) for line in rows["line"]]})
-    for column in ("printed MiB", "computed MiB", "difference MiB"):
-        shown[column] = shown[column].map("{:,.2f}".format, na_action="ignore").fillna("")
+    for column in ("computed MiB", "difference MiB"):
+        shown[column] = ["" if isnan(size) else f"{size:,.2f}" for size in shown[column]]
     shown["explanation"] = shown["explanation"].map(plain)
     order = ["line", "as printed", "cache", "computed MiB", "difference MiB", "explanation"]
     st.table(shown[order], border="horizontal", hide_index=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kvmodel.figures.base import SMALL, axis, figure
 from kvmodel.figures.entries import Entry, swatch
-from kvmodel.figures.memory_lines import budget_line, budget_words, now_line, now_words
+from kvmodel.figures.memory_lines import axis_title, budget_line, budget_words, now_line, now_words
 from kvmodel.figures.memory_looks import filled, patterned
 from kvmodel.figures.palette import Theme, ThemeName, mix, seq_colour
 from kvmodel.figures.palette import theme as page_of
@@ -17,7 +17,7 @@ from kvmodel.figures.texts import MIB
 from kvmodel.memory import Saving
 
 ROW = 22
-MARGIN = {"l": 244, "r": 176, "t": 22, "b": 30}
+MARGIN = {"l": 192, "r": 172, "t": 22, "b": 44}
 TAKES, MORE = 0, 1
 """Places in the palette of sequences."""
 
@@ -36,37 +36,61 @@ def savings_figure(savings: Sequence[Saving], *, budget: int | None = None, them
         A figure with the traces `takes`, `saves` and `takes more`, in MiB of the buffers; `customdata` holds bytes.
     """
     page = page_of(theme)
+    now = float(savings[0].total + savings[0].saved) if savings else 0.0
+    most = max([*(saving.total for saving in savings), now, 1]) / MIB * SPARE
+    traces = [trace for trace in _traces(savings, now, page) if np.any(trace.x)]
+    shapes, words = _lines(now / MIB, budget if budget and budget / MIB <= most else None, page)
+    return figure(
+        page,
+        traces,
+        height=ROW * max(len(savings), 1),
+        margin=MARGIN,
+        entries=_entries({trace.name for trace in traces}, page),
+        annotations=[*words, *(_told(saving, page) for saving in savings)],
+        shapes=shapes,
+        barmode="stack",
+        bargap=0.3,
+        xaxis=axis(
+            page,
+            range=[0, most],
+            showgrid=True,
+            gridcolor=page.line,
+            tickformat=",~f",
+            tickangle=0,
+            nticks=4,
+            title=axis_title("MiB", page),
+        ),
+        yaxis=_labels(savings, page),
+    )
+
+
+def _traces(savings: Sequence[Saving], now: float, page: Theme) -> list[go.Bar]:
     total = np.array([saving.total for saving in savings], np.float64)
     saved = np.array([saving.saved for saving in savings], np.float64)
-    now = float(total[0] + saved[0]) if savings else 0.0
     labels = [saving.label for saving in savings]
-    traces = [
+    return [
         _bars("takes", np.minimum(total, now), labels, filled(TAKES)),
         _bars("saves", np.maximum(saved, 0), labels, patterned(page.empty, page.muted, ".")),
         _bars("takes more", np.maximum(-saved, 0), labels, filled(MORE, "/")),
     ]
-    shown = [trace for trace in traces if np.any(trace.x)]
-    most = max([*total.tolist(), now, 1.0]) / MIB * SPARE
-    near = budget if budget is not None and budget / MIB <= most else None
-    return figure(
-        page,
-        shown,
-        height=ROW * max(len(savings), 1),
-        margin=MARGIN,
-        entries=_entries({trace.name for trace in shown}, page),
-        annotations=[
-            now_words(now / MIB, "now", page),
-            *(_told(saving, page) for saving in savings),
-            *([budget_words(near, page)] if near else []),
-        ],
-        shapes=[now_line(now / MIB, page), *([budget_line(near, page)] if near else [])],
-        barmode="stack",
-        bargap=0.3,
-        xaxis=axis(
-            page, range=[0, most], showgrid=True, gridcolor=page.line, ticksuffix=" MiB", tickformat=",~f", nticks=4
-        ),
-        yaxis=axis(page, type="category", autorange="reversed", tickfont={"size": 12, "color": page.ink}),
-    )
+
+
+def _lines(now: float, budget: int | None, page: Theme) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The present and the budget as lines, with their words on the sides that face away from each other."""
+    shapes, below = [now_line(now, page)], budget is not None and budget / MIB < now
+    words = [now_words(now, "now", page, anchor="left" if below else "right")]
+    if budget is not None:
+        shapes.append(budget_line(budget, page))
+        words.append(budget_words(budget, page, anchor="right" if below else "left"))
+    return shapes, words
+
+
+def _labels(savings: Sequence[Saving], page: Theme) -> dict[str, Any]:
+    """The choices at the left, the long ones in fewer letters."""
+    labels = [saving.label for saving in savings]
+    short = [label.replace("flash attention", "flash attn") for label in labels]
+    ticks = {"tickvals": labels, "ticktext": short, "tickfont": {"size": 12, "color": page.ink}}
+    return axis(page, type="category", autorange="reversed", **ticks)
 
 
 def saving_words(saving: Saving) -> str:

@@ -17,12 +17,12 @@ def budget_line(budget: int, page: Theme, *, across: bool = False) -> dict[str, 
     return {"type": "line", "name": "budget", **ends, "line": {"color": page.ink, "width": 1.5, "dash": "dash"}}
 
 
-def budget_words(budget: int, page: Theme, *, across: bool = False) -> dict[str, Any]:
-    """What the dashed line is."""
+def budget_words(budget: int, page: Theme, *, across: bool = False, anchor: str = "right") -> dict[str, Any]:
+    """What the dashed line is; `anchor` is the end of the words that stands at an upright line."""
     at = budget / MIB
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": at, "yref": "y", "yanchor": "bottom"}
     if not across:
-        place = {"x": at, "xref": "x", "xanchor": "right", "y": 1, "yref": "paper", "yanchor": "bottom"}
+        place = {"x": at, "xref": "x", "xanchor": anchor, "y": 1, "yref": "paper", "yanchor": "bottom"}
     return _words(f"budget {bytes_words(budget)}", page, **place)
 
 
@@ -32,9 +32,9 @@ def now_line(at: float, page: Theme) -> dict[str, Any]:
     return {"type": "line", "name": "now", **ends, "line": {"color": page.muted, "width": 1}}
 
 
-def now_words(at: float, words: str, page: Theme) -> dict[str, Any]:
-    """What the thin line is."""
-    return _words(words, page, x=at, xref="x", xanchor="center", y=1, yref="paper", yanchor="bottom")
+def now_words(at: float, words: str, page: Theme, *, anchor: str = "center") -> dict[str, Any]:
+    """What the thin line is; `anchor` is the place in the words that stands at it."""
+    return _words(words, page, x=at, xref="x", xanchor=anchor, y=1, yref="paper", yanchor="bottom")
 
 
 def _words(text: str, page: Theme, **place: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from kvmodel.figures.memory import By
 from kvmodel.figures.memory_growth import columns
 from kvmodel.figures.memory_looks import looks
 from kvmodel.formats.memlog import LineCheck, Reconciliation
-from kvmodel.formats.memlog_lines import Printed
 from kvmodel.memory import Growth, MemoryPlan, Saving, mib
 
 CHECK_COLUMNS = ("context", "line", "cache", "printed MiB", "computed MiB", "difference MiB", "explanation")
@@ -80,14 +79,9 @@ def checks_table(found: Sequence[Reconciliation]) -> pd.DataFrame:
 
 
 def _check_row(context: int, check: LineCheck) -> tuple[object, ...]:
-    computed = _total(check.computed)
-    difference = np.nan if computed is None else round(float(check.printed.total) - computed, 2)
     printed = float(check.printed.total)
-    return (context, check.line, check.name, printed, computed, difference, check.told)
-
-
-def _total(printed: Printed | None) -> float | None:
-    return None if printed is None else float(printed.total)
+    computed = float(check.computed.total) if check.computed else np.nan
+    return (context, check.line, check.name, printed, computed, round(printed - computed, 2), check.told)
 
 
 def _plan_row(name: str, plan: MemoryPlan) -> dict[str, object]:
