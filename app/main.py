@@ -12,5 +12,6 @@ PAGES = [
     st.Page("views/stepper.py", title="Stepper"),
     st.Page("views/compare.py", title="Compare"),
     st.Page("views/kshift.py", title="K-shift", url_path="k-shift"),
+    st.Page("views/memory.py", title="Memory"),
 ]
 st.navigation(PAGES).run()

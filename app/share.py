@@ -15,7 +15,7 @@ from kvmodel.script import to_script
 FORMATS = {"png": "PNG", "svg": "SVG"}
 
 
-@st.dialog("Share", width="medium")
+@st.dialog("Share", width="medium", on_dismiss="rerun")
 def share() -> None:
     """Everything that can be taken away from this step."""
     link()

@@ -62,3 +62,30 @@ MAX_LOG_BYTES = 64 << 20
 
 MAX_READINGS = 1_000_000
 """Symbols of one log tried where several readings are possible: some seconds of work at most."""
+
+MAX_HEADS = 65_536
+"""KV heads of one layer: several hundred times what any known model has."""
+
+MAX_HEAD_SIZE = 1 << 20
+"""Elements of one K or V head."""
+
+MAX_STATE_WIDTH = 1 << 28
+"""Elements of one sequence's recurrent state in a layer: hundreds of times the largest known one."""
+
+MAX_PLAN_CTX = 1 << 27
+"""Positions of a planned context: ten times the longest any known model was trained for."""
+
+MAX_PLAN_SEQ = 1_024
+"""Sequences of a planned context: more than any version allows, so that its refusal can be told."""
+
+MAX_HEADER_BYTES = 1 << 26
+"""Bytes of a GGUF header: tokenizers of 260,000 tokens with their merges take a quarter of it."""
+
+MAX_HEADER_KEYS = 1_024
+"""Keys of a GGUF header: twenty times what files have."""
+
+MAX_HEADER_STRING = 4_096
+"""Bytes of a string of a GGUF header that is kept: names and addresses; chat templates are skipped."""
+
+MAX_CONFIG_BYTES = 4 << 20
+"""Bytes of a config.json: a thousand times the usual one, as quantized models list their tensors there."""

@@ -16,9 +16,10 @@ from tests.sources import ROOT, parsed, python_files, shown
 
 LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
-    ("spans", "cells", "batch", "checks", "models", "show", "markdown"),
-    ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "memory", "attention"),
-    ("rotation", "kshift"),
+    ("geometry",),
+    ("spans", "cells", "batch", "checks", "show", "markdown"),
+    ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "attention"),
+    ("rotation", "kshift", "memory"),
     ("events", "events_recurrent"),
     ("caches",),
     ("context", "context_legacy", "decoder", "snapshot", "cellruns", "explain"),
@@ -26,6 +27,7 @@ LAYERS = (  # from the bottom up
     ("scenario", "scenarios", "library", "permalink"),
     ("generations",),
     ("formats",),
+    ("models",),
     ("timeline", "player", "pending", "advice", "beats", "why", "compare", "script", "report"),
     ("tables",),
     ("figures",),

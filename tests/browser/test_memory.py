@@ -1,0 +1,100 @@
+"""The Memory page in a real browser: a new user's first question, a header, a log, both themes, a narrow window."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.helpers import figure_json, open_page, rerun
+from tests.browser.server import Server
+from tests.gguf_files import LLAMA, write_gguf
+from tests.sources import ROOT
+
+SLIDE = (ROOT / "tests/data/live/0.3.11/swa-slide.log").read_text(encoding="utf-8")
+MINUTE = 60
+
+
+def open_memory(page: Page, server: Server) -> None:
+    open_page(page, f"{server.url}/memory")
+
+
+def choose(page: Page, label: str, typed: str) -> None:
+    """Type into a selectbox and take the first match."""
+    page.get_by_role("combobox", name=label).click()
+    page.keyboard.type(typed)
+    with rerun(page):
+        page.keyboard.press("Enter")
+
+
+def fill(page: Page, label: str, value: str) -> None:
+    with rerun(page):
+        page.get_by_role("spinbutton", name=label).fill(value)
+        page.keyboard.press("Enter")
+
+
+def look_at(page: Page, name: str) -> None:
+    with rerun(page):
+        page.get_by_role("radio", name=name, exact=True).click()
+
+
+def metric(page: Page, label: str) -> str:
+    return page.get_by_test_id("stMetric").filter(has_text=label).get_by_test_id("stMetricValue").inner_text()
+
+
+def ask(page: Page) -> None:
+    choose(page, "Known model", "gemma 3 12b")
+    fill(page, "Context (n_ctx)", "32768")
+    fill(page, "Slots (n_seq_max)", "4")
+
+
+def test_does_it_fit_and_what_if_k_is_quantised_in_under_a_minute(page: Page, server: Server) -> None:
+    started = monotonic()
+    open_memory(page, server)
+    ask(page)
+    answer = page.get_by_text("Yes, it fits: the caches take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
+    expect(answer).to_be_in_viewport()
+    told = {note["y"]: note["text"] for note in figure_json(page)["layout"]["annotations"] if note.get("yref") == "y"}
+    assert told["K in q8_0"] == "saves 817.50 MiB"
+    expect(page.locator(".js-plotly-plot").first).to_be_in_viewport(ratio=1)
+    choose(page, "K type (type_k)", "q8_0")
+    assert metric(page, "all caches") == "2,670.50 MiB"
+    assert monotonic() - started < MINUTE
+
+
+def test_an_uploaded_header_is_planned(page: Page, server: Server, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "mine.gguf", keys=LLAMA | {"block_count": 3}, name="A model of mine", tokens=1000)
+    open_memory(page, server)
+    look_at(page, "GGUF file")
+    with rerun(page):
+        page.locator("input[type=file]").set_input_files(path)
+    expect(page.get_by_text("A model of mine: llama, 3 layers, 2 KV heads of 16")).to_be_visible()
+    assert metric(page, "all caches") == f"{3 * 8192 * 2 * 2 * 16 * 2 / 2**20:,.2f} MiB"
+
+
+def test_a_pasted_log_is_computed_again(page: Page, server: Server) -> None:
+    open_memory(page, server)
+    look_at(page, "Reconcile a log")
+    with rerun(page):
+        page.get_by_label("What llama.cpp printed when it started").fill(SLIDE)
+        page.keyboard.press("Control+Enter")
+    printed = SLIDE.count("seqs), K (")
+    expect(page.get_by_text(f"{printed} of {printed} printed sizes as computed")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1400, 820])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_the_page(new_page: Callable[..., Page], server: Server, width: int, scheme: str) -> None:
+    page = new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    open_memory(page, server)
+    main = page.get_by_test_id("stMain")
+    for name in ("Plan", "Compare", "Reconcile a log"):
+        if name != "Plan":
+            look_at(page, name)
+        assert main.evaluate("part => part.scrollWidth <= part.clientWidth"), name
+    look_at(page, "Plan")
+    assert page.locator(".js-plotly-plot").count() == 3
+    for box in (chart.bounding_box() for chart in page.locator(".js-plotly-plot").all()):
+        assert box
+        assert box["width"] > 450
