@@ -10,6 +10,7 @@ from app import session
 from app.controls import HALVES, ubatch_choice
 from app.moment import Moment
 from app.panels import LOW, draw, headed
+from app.telling import searches
 from kvmodel.batch import UBatch
 from kvmodel.errors import ParamError
 from kvmodel.events import DefragApplied, Event, ShiftApplied
@@ -32,7 +33,8 @@ def lower(moment: Moment) -> None:
     moved, turned = last_event(moment, part, DefragApplied), last_event(moment, part, ShiftApplied)
     there = available(moment, part, moved=bool(moved), turned=bool(turned))
     if not there:
-        nothing(moment)
+        if not searches(moment):
+            nothing(moment)
         return
     chosen = next((name for name in (spoken_of(moment), session.visit().view.lower) if name in there), there[0])
     title, beside = headed()

@@ -33,8 +33,8 @@ from kvmodel.words import count
 
 Cells = NDArray[np.intp]
 
-HALF_WIDTH = 335
-"""Pixels of one of two maps side by side."""
+HALF_WIDTH = 366
+"""Pixels of one of two maps side by side: positions of two digits fit into each of 16 cells in a row."""
 
 TALL, LOW = 300, 200
 """Pixels of a table in the place of the map, and of a lower picture or table."""

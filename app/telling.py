@@ -56,7 +56,7 @@ def beat_by_beat(moment: Moment) -> None:
 
 
 def failure(moment: Moment) -> None:
-    """What went wrong, what would have fitted, and what would mend it; below that every search in vain."""
+    """What went wrong, what would have fitted, and what would mend it."""
     story = failure_story(moment.timeline, moment.step)
     if story is None:
         return
@@ -64,10 +64,18 @@ def failure(moment: Moment) -> None:
     lines = [plain(story.what), *fits, "", *(f"1. {plain(remedy)}" for remedy in story.remedies)]
     st.error("\n".join(lines))
     trials(moment)
+
+
+def searches(moment: Moment) -> bool:
+    """Every search in vain of a failed step in full; whether there was one."""
+    story = None if moment.beat else failure_story(moment.timeline, moment.step)
+    if story is None or not story.searches:
+        return False
     for search in story.searches[-MAX_SEARCHES:]:
         of = f" in {search.part}" if len(moment.parts) > 1 else ""
-        st.markdown(f"**The search for ubatch {search.ubatch}{of}**")
+        st.markdown(f"**The search in vain for ubatch {search.ubatch}{of}**")
         st.markdown("\n".join(f"1. {plain(line)}" for line in search.lines))
+    return True
 
 
 def trials(moment: Moment) -> None:

@@ -11,8 +11,8 @@ from app.share import share
 from app.telling import happened, sequences
 from app.why import why
 
-WIDE = 730
-"""Pixels of the pictures' column; on a page too narrow for both columns the other one goes below."""
+WIDE, WIDE_FOR_TWO = 730, 784
+"""Pixels of the pictures' column, with one map or two; on a page too narrow for both columns the other goes below."""
 
 SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls."""
@@ -32,7 +32,8 @@ def stepper(every: float | None) -> None:
     bar = st.container()
     moment = session.moment()
     with st.container(horizontal=True):
-        pictures, words = st.container(width=WIDE), st.container()
+        wide = WIDE if len(moment.parts) == 1 else WIDE_FOR_TWO
+        pictures, words = st.container(width=wide), st.container()
     with pictures.container(border=True, gap="xsmall"):
         panels.cells(moment)
     with bar:

@@ -58,14 +58,14 @@ def overview_figure(
     strip = Strip.of(part, plot)
     cut(part, window)
     moved = _columns_of(changed, strip)
-    entries = _legend(strip, page, window=window is not None, changed=len(moved) > 0)
+    entries = _legend(strip, plot, page, window=window is not None, changed=len(moved) > 0)
     return figure(
         page,
         [_colours(strip, page), _points(strip)],
         height=HEIGHT,
         margin=margins(part) | {"t": TOP, "b": BOTTOM},
         width=plot,
-        entries=lines(entries, min(plot, LEGEND_WIDTH))[0],
+        entries=entries,
         shapes=[*_changes(strip, moved, page), *_marks(part, window, plot, page)],
         annotations=[
             beside(f"<b>head {part.head:,}</b>", 0.78, page.accent, 0),
@@ -138,17 +138,18 @@ def _marks(part: PartSnapshot, window: Window | None, plot: int, page: Theme) ->
     return [*shapes, path(f"M{part.head - 0.5},0.4V1", page.accent, 3)]
 
 
-def _legend(strip: Strip, page: Theme, *, window: bool, changed: bool) -> list[Entry]:
-    """What frames and bars mean, then sequences, as many as fit into one line."""
+def _legend(strip: Strip, plot: float, page: Theme, *, window: bool, changed: bool) -> list[Entry]:
+    """What frames and bars mean, and the sequences if all of them fit into the line; else the mouse tells them."""
     owners = np.unique(strip.owner)
     sequences = owners[(owners >= 0) & (owners < SHARED)].tolist()
-    return [
+    told = [
         *([outline("shown in the map", page.ink)] if window else []),
         *([Entry("changed", page.ink, "▬")] if changed else []),
         *([swatch("shared", page.several, page)] if SHARED in owners else []),
-        *(swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in sequences),
         swatch("empty", page.empty, page),
     ]
+    colours = [swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in sequences]
+    return [*colours, *told] if len(lines([*colours, *told], min(plot, LEGEND_WIDTH))) == 1 else told
 
 
 def _axes(n: int, plot: int, page: Theme) -> dict[str, Any]:
