@@ -111,7 +111,7 @@ def test_files_hold_what_is_seen(page: Page, server: Server) -> None:
     assert Scenario.from_json(saved(page, "Scenario (JSON)").read_bytes()) == Scenario.from_json(json.dumps(OWN))
     cells = pd.read_csv(BytesIO(saved(page, "Cells").read_bytes()))
     assert cells["token"].head(3).tolist() == ["naïve", "&", "#"]
-    assert cells["sequences"].head(3).tolist() == ["0, 1"] * 3
+    assert cells["sequences"].head(3).tolist() == ["0-1"] * 3
     report = saved(page, "Report (Markdown)").read_text(encoding="utf-8")
     assert "seq_cp" in report
     events = pd.read_csv(BytesIO(saved(page, "Events").read_bytes()))
