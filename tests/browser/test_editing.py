@@ -117,6 +117,18 @@ def test_another_configuration_plays_the_same_operations(page: Page, server: Ser
     expect(page.get_by_role("button", name="unified, 32 cells")).to_be_visible()
 
 
+def test_another_kind_of_cache_plays_the_same_operations(page: Page, server: Server) -> None:
+    begin(page, server)
+    click(page, "unified, 32 cells")
+    page.get_by_label("Kind of cache").click()
+    with rerun(page):
+        page.get_by_role("option", name="legacy").click()
+    click(page, "Play with this configuration")
+    expect(page.get_by_role("button", name="legacy, 32 cells")).to_be_visible()
+    press(page, "End")
+    assert held(page) == ["a", "", "c", "x", "y"]
+
+
 def test_a_configuration_that_is_not_allowed_is_told_in_the_form(page: Page, server: Server) -> None:
     begin(page, server)
     click(page, "unified, 32 cells")
