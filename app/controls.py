@@ -1,16 +1,21 @@
 """What a visitor presses to step and to choose how things are shown."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from app import session
-from app.keyboard import arrow_keys
+from app.keyboard import stepping_keys
 from app.wording import plain
 from kvmodel.library import shipped
 from kvmodel.words import count
 
 TITLE_WIDTH = 420
+WAYS = {"First": "Home", "Previous": "Left arrow", "Next": "Right arrow", "Last": "End"}
+"""The keys of the buttons that step."""
+
 COLOURS = {"sequence": "sequence", "position": "position", "shift": "pending shift", "changed": "change in this step"}
 HALVES = {"base": "Full half (base)", "swa": "Window half (swa)"}
 """What the halves of a pair are called."""
@@ -33,11 +38,10 @@ def bar(*, grain: bool = True) -> None:
     place = session.visit()
     last, start, end = place.last_step, place.at_start, place.at_end
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button("First", shortcut="Home", disabled=start, on_click=place.go, args=(0,))
-        st.button("Previous", icon=":material/arrow_left_alt:", disabled=start, on_click=place.move, args=(-1,))
-        forth: dict[str, Any] = {"icon": ":material/arrow_right_alt:", "icon_position": "right", "type": "primary"}
-        st.button("Next", **forth, disabled=end, on_click=place.move, args=(1,))
-        st.button("Last", shortcut="End", disabled=end, on_click=place.go, args=(last,))
+        way("First", "first_page", partial(place.go, 0), off=start)
+        way("Previous", "arrow_left_alt", partial(place.move, -1), off=start)
+        way("Next", "arrow_right_alt", partial(place.move, 1), off=end, icon_position="right", type="primary")
+        way("Last", "last_page", partial(place.go, last), off=end, icon_position="right")
         playing = "Pause" if place.playing else "Play"
         st.button(playing, shortcut="P", disabled=not last, on_click=session.swap_playing)
         speed()
@@ -46,7 +50,12 @@ def bar(*, grain: bool = True) -> None:
             label = "Step by operation" if place.inside else "Step inside"
             st.button(label, shortcut="I", on_click=place.swap_grain)
         showing()
-        arrow_keys()
+        stepping_keys()
+
+
+def way(label: str, icon: str, to: Callable[[], None], *, off: bool, **options: Any) -> None:
+    """A button that leads somewhere; its key is told on hover, since the keys are not the buttons' own."""
+    st.button(label, icon=f":material/{icon}:", help=WAYS[label], disabled=off, on_click=to, **options)
 
 
 def slider(step: int, last: int) -> None:

@@ -1,18 +1,24 @@
-// Counts the arrow keys: forward is one more, back one less. The count outlives runs that Streamlit merges, so no press
-// is lost however fast they come.
+// Counts the keys that step: arrows since the last jump to either end, and the jumps. The counts outlive runs that
+// Streamlit merges, so no press is lost however fast they come.
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
-const OWN_ARROWS =
+const ENDS = { Home: "first", End: "last" };
+const OWN_KEYS =
   "input, textarea, select, [contenteditable=true], [role=slider], [role=radiogroup], [role=menu], [role=listbox], [role=grid], [role=dialog]";
 
 export default function ({ data, setStateValue }) {
-  if (window.kvmodelPresses?.visit !== data.visit) window.kvmodelPresses = { visit: data.visit, count: 0 };
+  if (window.kvmodelKeys?.visit !== data.visit) {
+    window.kvmodelKeys = { visit: data.visit, jumps: 0, to: "first", steps: 0 };
+  }
   const count = (event) => {
     const step = STEPS[event.key];
-    if (!step || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    if (event.target.closest?.(OWN_ARROWS)) return;
+    const end = ENDS[event.key];
+    if (!(step || end) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.target.closest?.(OWN_KEYS)) return;
     event.preventDefault();
-    window.kvmodelPresses.count += step;
-    setStateValue("pressed", window.kvmodelPresses.count);
+    const keys = window.kvmodelKeys;
+    if (end) Object.assign(keys, { jumps: keys.jumps + 1, to: end, steps: 0 });
+    else keys.steps += step;
+    setStateValue("pressed", { jumps: keys.jumps, to: keys.to, steps: keys.steps });
   };
   document.addEventListener("keydown", count);
   return () => document.removeEventListener("keydown", count);

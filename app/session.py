@@ -19,7 +19,7 @@ from kvmodel.permalink import View, from_params, to_params
 from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
 
-STEP, ARROWS = "step", "arrows"
+STEP, KEYS = "step", "keys"
 PICKED, COLOUR_PICKED, HALF_PICKED, SPEED_PICKED = "picked", "colour_picked", "half_picked", "speed_picked"
 LOWER_PICKED, PICTURES = "lower_picked", "pictures"
 CELL, QUERY, UBATCH, PANEL = "cell", "query", "ubatch", "panel"
@@ -145,15 +145,19 @@ def go_to_slider(key: str) -> None:
 
 
 def counting() -> dict[str, Any]:
-    """What the browser counts the arrow keys by: a name for this visit, since its page may outlast one."""
-    return {"visit": st.session_state.setdefault("arrows_visit", uuid4().hex)}
+    """What the browser counts keys by: a name for this visit, since its page may outlast one."""
+    return {"visit": st.session_state.setdefault("keys_visit", uuid4().hex)}
 
 
-def follow_arrows() -> None:
-    """Go as many places as the arrow keys were pressed since they were counted last."""
-    counted = int(st.session_state[ARROWS]["pressed"])
-    by = counted - st.session_state.get("arrows_seen", 0)
-    st.session_state["arrows_seen"] = counted
+def follow_keys() -> None:
+    """Go where the keys lead that were pressed since they were counted last."""
+    pressed = dict(st.session_state[KEYS]["pressed"])
+    jumps, steps = st.session_state.get("keys_seen", (0, 0))
+    st.session_state["keys_seen"] = (pressed["jumps"], pressed["steps"])
+    if pressed["jumps"] != jumps:
+        visit().go(0 if pressed["to"] == "first" else visit().last_step)
+        steps = 0
+    by = int(pressed["steps"] - steps)
     for _ in range(min(abs(by), MAX_PRESSES)):
         visit().move(1 if by > 0 else -1)
 

@@ -95,6 +95,14 @@ def test_a_log_that_is_cut_off_loses_its_end_only(printed: list[Printed], data: 
         assert (found.line, found.used, found.pos.tolist()) == (expected.line, expected.used, expected.pos.tolist())
 
 
+def test_a_number_that_is_cut_off_is_not_read() -> None:
+    text = Printed([NONE] * 87 + [(8, {0}), (9, {0}), (10, {0})]).text()
+    whole, [found] = text.index("10   \n") + len("10"), read_log(text).maps
+    assert read_log(text[: whole - 1]).maps == ()
+    assert found.pos is not None
+    assert found.pos.tolist()[-3:] == [8, 9, 10]
+
+
 def assert_sound(log: DebugLog) -> None:
     """Every map agrees with its own summary, and every fault has a place and a reason."""
     for search in log.maps:

@@ -13,12 +13,16 @@ ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\xef\xbb\xbf", "utf-8"))
 """Byte order marks; a shell that redirects output may write UTF-16."""
 
+CUT_ROW = re.compile(r"[ .\d]*\d")
+"""A row of positions that ends in a figure. Each is printed with blanks behind it, so at the end of a text without a
+line end the last number may be cut short."""
+
 MOST_WORDS = 16
 """Words of a prefix that are told apart; a longer one is none."""
 
 
 def lines_of(source: str | bytes) -> list[str]:
-    """The lines of a log.
+    """The lines of a log, without a last row of positions that may be cut in a number.
 
     Raises:
         ParamError: it exceeds MAX_LOG_BYTES.
@@ -31,7 +35,8 @@ def lines_of(source: str | bytes) -> list[str]:
         text = ESCAPES.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.split("\n")
+    lines = text.split("\n")
+    return lines[:-1] if CUT_ROW.fullmatch(lines[-1]) else lines
 
 
 def _decoded(data: bytes) -> str:
