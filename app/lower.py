@@ -130,7 +130,9 @@ def mask_content(moment: Moment, part: PartSnapshot, ubatch: UBatch) -> None:
         table = mask_table(part, ubatch, causal=causal, tokens=tokens)
         st.dataframe(table, hide_index=True, height=LOW, lazy=True)
         return
-    figure = mask_figure(part, ubatch, causal=causal, tokens=tokens, theme=session.theme())
+    view = session.visit().view
+    asked = None if view.query is None or view.cell is None else (view.query, view.cell)
+    figure = mask_figure(part, ubatch, causal=causal, tokens=tokens, selected=asked, theme=session.theme())
     told = describe_mask(part, ubatch, causal=causal)
     draw(figure, alt=told, key=MASK, on_select=partial(ask, part, ubatch), selection_mode="points")
 

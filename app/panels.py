@@ -95,10 +95,9 @@ def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> Non
 
 
 def clickable_map(moment: Moment, part: PartSnapshot, width: int | None) -> None:
-    """The cells as a picture; of a large cache an overview, and a part of it in detail."""
+    """The cells as a picture; of a large cache a part of it in detail, and above it, sent later, an overview."""
     window, changed = detail(moment, part), moment.changed[part.name]
-    if window:
-        overview(part, window, changed, width)
+    above = st.container() if window else None
     figure = cells_figure(
         part,
         colour=session.visit().view.colour,
@@ -114,6 +113,9 @@ def clickable_map(moment: Moment, part: PartSnapshot, width: int | None) -> None
     clicked = partial(choose, part, lambda: cell_clicked(session.selected(key), grid))
     told = describe_cells(part, window=window, changed=changed)
     draw(figure, alt=told, key=key, on_select=clicked, selection_mode="points")
+    if window and above:
+        with above:
+            overview(part, window, changed, width)
 
 
 def overview(part: PartSnapshot, window: Window, changed: Cells, width: int | None) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import streamlit as st
 
 from app import session
+from app.panels import draw
 from app.planning import KEEP, Asked
-from app.planning_results import picture, table
+from app.planning_results import table
 from app.planning_words import refusal_words
 from app.wording import mib, plain
 from kvmodel.errors import KVModelError
@@ -91,7 +92,7 @@ def side_by_side(asked: Asked, plans: dict[str, MemoryPlan], problems: dict[str,
     if tables:
         table(rows)
         return
-    picture(plans_figure(plans, budget=asked.budget, theme=session.theme()), describe_plans(plans))
+    draw(plans_figure(plans, budget=asked.budget, theme=session.theme()), alt=describe_plans(plans))
     saved = plans["A"].buffer_bytes
     for name, each in plans.items():
         less = saved - each.buffer_bytes

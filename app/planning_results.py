@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
-from plotly.graph_objects import Figure
 
 from app import session
+from app.panels import draw
 from app.planning import KEEP, Asked
 from app.planning_words import longest, refusal_words, verdict
 from app.wording import mib, plain
@@ -94,7 +94,7 @@ def choices(asked: Asked, planned: MemoryPlan, *, tables: bool) -> None:
         table(savings_table(found))
     else:
         shown = savings_figure(found, budget=asked.budget, theme=session.theme())
-        picture(shown, describe_savings(found))
+        draw(shown, alt=describe_savings(found))
 
 
 def places(_: Asked, planned: MemoryPlan, *, tables: bool) -> None:
@@ -110,7 +110,7 @@ def places(_: Asked, planned: MemoryPlan, *, tables: bool) -> None:
     if tables:
         table(rows)
     else:
-        picture(memory_figure(planned, by=by, theme=session.theme()), describe_memory(planned))
+        draw(memory_figure(planned, by=by, theme=session.theme()), alt=describe_memory(planned))
 
 
 def curve(asked: Asked, planned: MemoryPlan, *, tables: bool) -> None:
@@ -129,7 +129,7 @@ def curve(asked: Asked, planned: MemoryPlan, *, tables: bool) -> None:
         table(growth_table(grown))
     else:
         shown = growth_figure(grown, now=now, budget=asked.budget, theme=session.theme())
-        picture(shown, describe_growth(grown))
+        draw(shown, alt=describe_growth(grown))
 
 
 def values(field: str, now: int) -> list[int]:
@@ -158,8 +158,3 @@ def table(rows: pd.DataFrame) -> None:
     """A table in the place of a picture; MiB with two decimals."""
     config = {name: MIB_COLUMN for name in rows.columns if name.endswith("MiB")}
     st.dataframe(rows, hide_index=True, height=min(300, 38 + 35 * len(rows)), column_config=config)
-
-
-def picture(shown: Figure, alt: str) -> None:
-    """A picture in its own colours, with a sentence for those who do not see it."""
-    st.plotly_chart(shown, theme=None, config={"displayModeBar": False}, alt=alt)

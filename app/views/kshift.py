@@ -7,6 +7,7 @@ from app.controls import showing
 from app.panels import draw, headed
 from kvmodel.errors import KVModelError
 from kvmodel.figures import kshift_arrows, kshift_heatmap, kshift_table
+from kvmodel.figures.alt import describe_kshift
 from kvmodel.kshift import KShiftReport
 
 INPUTS_WIDTH, PICTURES_WIDTH = 330, 760
@@ -63,8 +64,8 @@ def show(report: KShiftReport) -> None:
         if session.visit().view.tables:
             st.dataframe(kshift_table(report), hide_index=True, height=500)
         else:
-            draw(kshift_arrows(report, theme=session.theme()))
-            draw(kshift_heatmap(report, theme=session.theme()))
+            draw(kshift_arrows(report, theme=session.theme()), alt=describe_kshift(report))
+            draw(kshift_heatmap(report, theme=session.theme()), alt=describe_kshift(report))
 
 
 with st.sidebar:
