@@ -12,6 +12,7 @@ from kvmodel.ggml import KV_TYPES
 from kvmodel.limits import MAX_PLAN_CTX
 from kvmodel.memory import KeptMLA, Rules, Settings, context_sizes, plan
 from kvmodel.types import SWAType
+from kvmodel.words import count
 
 PAD = 256
 """The most that padding adds to n_ctx is less than this."""
@@ -108,7 +109,7 @@ def _implied(assumed: Assumed, part: PrintedPart) -> list[int]:
 def _slots(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
     for n_seq_max in (part.n_seqs, told.settings.n_seq_max if told.settings else None):
         if n_seq_max:
-            words = f"The log has {n_seq_max} sequences; {assumed.settings.n_seq_max} was assumed."
+            words = f"The log has {count(n_seq_max, 'sequence')}; {assumed.settings.n_seq_max} was assumed."
             yield Change(Term("slots", words), {"n_seq_max": n_seq_max})
 
 
@@ -184,7 +185,7 @@ def _without_kv(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change
     geometry = assumed.geometry
     own = _owners(geometry, part)
     if own is not None and own < geometry.n_layer and part.name == "kv":
-        heads = tuple(count if il < own else 0 for il, count in enumerate(geometry.heads))
+        heads = tuple(n_head if il < own else 0 for il, n_head in enumerate(geometry.heads))
         words = f"Only {own} of {geometry.n_layer} layers hold K and V; the others keep none, or a recurrent state."
         yield Change(Term("layers without KV", words), geometry={"n_head_kv": heads})
 

@@ -18,7 +18,7 @@ STATE_TYPE = "f32"
 COLUMNS = ("cache", "cells", "streams", "layers", "K MiB", "K type", "V MiB", "V type", "all MiB")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MemoryPlan(Shown):
     """What the caches of one context take.
 
