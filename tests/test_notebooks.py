@@ -20,12 +20,12 @@ LENIENT = "warnings.simplefilter('default')"
 
 
 def texts(notebook: Any) -> list[tuple[str, str]]:
-    """(cell, text) of everything that the cells print or show as text."""
+    """(cell, text) of all that a cell prints and shows as text; how a kernel cuts what is printed does not count."""
     found = []
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            said = output.get("text") or output.get("data", {}).get("text/plain", "")
-            found.append((cell.id, said))
+        outputs = cell.get("outputs", [])
+        said = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs]
+        found.append((cell.id, "".join(said)))
     return found
 
 
@@ -33,7 +33,8 @@ def run(notebook: Any, folder: Path) -> Any:
     """A copy that was executed with warnings as errors, without the cells that switch them."""
     strict = copy.deepcopy(notebook)
     strict.cells = [nbformat.v4.new_code_cell(STRICT), *strict.cells, nbformat.v4.new_code_cell(LENIENT)]
-    client = NotebookClient(strict, kernel_name="python3", timeout=300, resources={"metadata": {"path": str(folder)}})
+    place = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(strict, kernel_name="python3", timeout=300, coalesce_streams=True, resources=place)
     client.execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
     strict.cells = strict.cells[1:-1]
     return strict
