@@ -39,9 +39,10 @@ def one_side(side: Side) -> None:
     if side.ended:
         st.caption("This side ended before this step; its last cells are shown.")
     for part in side.parts:
-        n = len(side.differs[part.name])
         name = f"{HALVES[part.name]}: " if part.name in HALVES else ""
-        st.caption(f"{name}{part.used:,} of {count(part.n_cells, 'cell')} used, {n:,} different")
+        differs = side.differs.get(part.name)
+        told = "not compared, since the other side has none" if differs is None else f"{len(differs):,} different"
+        st.caption(f"{name}{part.used:,} of {count(part.n_cells, 'cell')} used, {told}")
         one_map(side, part)
 
 
@@ -60,7 +61,7 @@ def one_map(side: Side, part: PartSnapshot) -> None:
             part,
             colour=session.visit().view.colour,
             changed=side.changed[part.name],
-            differs=side.differs[part.name],
+            differs=side.differs.get(part.name),
             tokens=tokens,
             width=SIDE - 40,
             clickable=False,

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from app import editing, session
 from app.plays import Progress
-from app.wording import configuration
+from app.wording import configuration, plain
 from kvmodel.configs import KINDS, ContextConfig, Kind, carried
 from kvmodel.errors import KVModelError
 from kvmodel.ggml import KV_TYPES
@@ -55,9 +55,9 @@ def _send(whose: str, kind: Kind, cache: dict[str, Any], context: dict[str, Any]
         wanted = KINDS[kind].model_validate({**cache, "kind": kind}), ContextConfig.model_validate(context)
         (editing.configure if whose == "own" else editing.compare_with)(*wanted, Progress())
     except ValidationError as problem:
-        st.error(first_problem(problem))
+        st.error(plain(first_problem(problem)))
     except KVModelError as problem:
-        st.error(str(problem))
+        st.error(plain(str(problem)))
     else:
         st.rerun()
 

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 from pydantic import TypeAdapter, ValidationError
+from streamlit.delta_generator import DeltaGenerator
 
 from app import editing, session
 from app.plays import Progress
+from app.wording import plain
 from kvmodel.errors import KVModelError, ParamError
 from kvmodel.ops import AnyOp, Decode, Op
 from kvmodel.scenario import ScenarioError, first_problem
@@ -108,6 +110,7 @@ def editor() -> None:
     with st.form(f"form.{name}", border=False):
         st.caption(form.does)
         given = {field.name: value for row in form.rows for field, value in _row(name, row)}
+        refused = st.empty()
         end = len(session.visit().scenario.ops) + 1
         sent = {"append": st.form_submit_button(f"Add as step {end}", width="stretch")}
         here, instead = st.columns(2, gap="small")
@@ -115,7 +118,7 @@ def editor() -> None:
         sent["replace"] = instead.form_submit_button("Replace", width="stretch", help="The step that is shown")
     for how, pressed in sent.items():
         if pressed:
-            _send(how, name, given)
+            _send(how, name, given, refused)
     history()
 
 
@@ -131,8 +134,8 @@ def history() -> None:
         st.rerun()
 
 
-def _send(how: str, name: str, given: dict[str, Any]) -> None:
-    """Carry out the edit; what is wrong with it stands below the form, and nothing is lost."""
+def _send(how: str, name: str, given: dict[str, Any], refused: DeltaGenerator) -> None:
+    """Carry out the edit; what is wrong with it stands above the buttons, and nothing is lost."""
     try:
         op, step = operation(name, given), session.visit().view.step
         if how == "replace" and not step:
@@ -140,7 +143,7 @@ def _send(how: str, name: str, given: dict[str, Any]) -> None:
         at = {"append": len(session.visit().scenario.ops), "insert": step, "replace": step - 1}[how]
         (editing.change if how == "replace" else editing.insert)(op, at, Progress())
     except KVModelError as problem:
-        st.error(str(problem))
+        refused.error(plain(str(problem)))
     else:
         st.rerun()
 

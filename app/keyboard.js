@@ -20,6 +20,14 @@ export default function ({ data, setStateValue }) {
     else keys.steps += step;
     setStateValue("pressed", { jumps: keys.jumps, to: keys.to, steps: keys.steps });
   };
+  // A choice made with the mouse keeps the focus, and with it the arrows; who chose with a key wants them there.
+  const release = (event) => {
+    if (event.detail && event.target.closest?.("[role=radiogroup]")) document.activeElement?.blur();
+  };
   document.addEventListener("keydown", count);
-  return () => document.removeEventListener("keydown", count);
+  document.addEventListener("click", release);
+  return () => {
+    document.removeEventListener("keydown", count);
+    document.removeEventListener("click", release);
+  };
 }

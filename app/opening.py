@@ -22,10 +22,13 @@ def opener() -> None:
             _open(EMPTY)
         with st.form("open", border=False):
             limit = MAX_SCENARIO_BYTES >> 20
-            file = st.file_uploader("A scenario as a JSON file", "json", key=session.OPEN_FILE, max_upload_size=limit)
+            key = session.file_key()
+            file = st.file_uploader("A scenario as a JSON file", "json", key=key, max_upload_size=limit)
             text = st.text_area("Or the JSON itself", key=session.OPEN_TEXT, max_chars=MAX_SCENARIO_BYTES, height=120)
             sent = st.form_submit_button("Open this scenario")
-        if sent:
+        if sent and file and text.strip():
+            st.error("A file and a text are given; allowed: one of both.")
+        elif sent:
             _read(file.getvalue() if file else text)
 
 
@@ -41,7 +44,7 @@ def _read(document: str | bytes) -> None:
     try:
         scenario = Scenario.from_json(document)
     except ScenarioError as problem:
-        st.error(str(problem))
+        st.error(plain(str(problem)))
     else:
         _open(scenario)
 

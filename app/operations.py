@@ -53,7 +53,7 @@ def actions(step: int, n: int) -> None:
         if delete:
             editing.remove(step - 1, Progress())
     except KVModelError as problem:
-        st.error(str(problem))
+        st.error(plain(str(problem)))
     else:
         if earlier or later or change or delete:
             st.rerun()

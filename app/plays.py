@@ -24,7 +24,7 @@ EVERY = 0.2
 """Seconds between two reports of progress."""
 
 Told = Callable[[int, int], None]
-"""Is told how many operations of how many are played; may raise to stop."""
+"""Is told which operation of how many is played; may raise to stop."""
 
 
 class Plays:
@@ -75,12 +75,17 @@ def played(scenario: Scenario, told: Told | None = None) -> Timeline:
 def _play(player: Player, told: Told | None) -> None:
     ops = player.timeline.scenario.ops
     due = monotonic() + SHOW_AFTER
-    for i, op in enumerate(ops):
-        if not player.play(op):
-            return
+
+    def tell() -> None:
+        nonlocal due
         if told and monotonic() >= due:
             due = monotonic() + EVERY
-            told(i + 1, len(ops))
+            told(len(player.timeline.results) + 1, len(ops))
+
+    player.watch = tell
+    for op in ops:
+        if not player.play(op):
+            return
 
 
 class Progress:

@@ -15,7 +15,7 @@ from app.moment import Moment, moment_of
 from app.sides import Pair
 from app.visit import Visit
 from kvmodel.library import shipped
-from kvmodel.permalink import View, from_params, to_params
+from kvmodel.permalink import View, from_params, other_from, to_params
 from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
 
@@ -42,10 +42,13 @@ def visit() -> Visit:
 
 
 def show(scenario: Scenario, view: View | None = None, told: plays.Told | None = None) -> None:
-    """Start afresh with a scenario, before its first step or where a permalink points."""
+    """Look at a scenario before its first step, or where a permalink points; undo leads back to one's own."""
     place = Visit(scenario, plays.played(scenario, told).cursor())
     if view:
         place.look(**dict(view))
+    before: Visit | None = st.session_state.get("visit")
+    if before and before.scenario != scenario and before.scenario not in shipped().values():
+        place.past = [*before.past, before.scenario]
     st.session_state["visit"] = place
 
 
@@ -58,17 +61,22 @@ def adopt_address(told: plays.Told) -> None:
     """Follow an address that was not set here: a permalink, or the browser's way back.
 
     Raises:
-        ScenarioError: it names nothing that can be shown; what is shown stays.
+        ScenarioError: a part of it is not allowed; the scenario is shown if that part is another one.
     """
     place, address = visit(), st.query_params.to_dict()
     if not address or address == st.session_state["address"]:
         return
     st.session_state["address"] = address
-    scenario, view = from_params(address)
+    try:
+        scenario, view = from_params(address)
+    except ScenarioError:
+        show(from_params({name: value for name, value in address.items() if name in ("scenario", "data")})[0])
+        raise
     if scenario == place.scenario:
         place.look(**dict(view))
     else:
         show(scenario, view, told)
+    visit().other = other_from(address)
 
 
 def set_address() -> None:
@@ -77,7 +85,7 @@ def set_address() -> None:
     if place.playing:
         return
     try:
-        address = to_params(place.scenario, place.view)
+        address = to_params(place.scenario, place.view, place.other)
     except ScenarioError:
         address = {}
     if address != st.session_state["address"]:
@@ -93,7 +101,7 @@ def permalink() -> str:
     """
     place = visit()
     page = str(st.context.url).partition("?")[0]
-    return f"{page}?{urlencode(to_params(place.scenario, place.view))}"
+    return f"{page}?{urlencode(to_params(place.scenario, place.view, place.other))}"
 
 
 def look_as(name: str, key: str) -> None:
@@ -228,9 +236,16 @@ def close_opener() -> None:
 
 
 def shut_opener() -> None:
-    """Let the popover be shut if it is to be; before it is made."""
+    """Let the popover be shut and empty if it is to be; before it is made."""
     if st.session_state.pop("close_opener", False):
-        st.session_state[OPENING] = False
+        st.session_state[OPENING], st.session_state[OPEN_TEXT] = False, ""
+        st.session_state["n_opened"] = st.session_state.get("n_opened", 0) + 1
+
+
+def file_key() -> str:
+    """The key of the place for a file; a new one after each opening, since a file stays in its place."""
+    n = st.session_state.get("n_opened", 0)
+    return f"{OPEN_FILE}.{n}" if n else OPEN_FILE
 
 
 def picture_format() -> str:

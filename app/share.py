@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from app import session
+from app.lower import mask_of
 from app.moment import Moment
-from kvmodel.beats import beats
+from app.wording import plain
+from kvmodel.errors import ParamError
 from kvmodel.figures import cells_table, events_table, mask_table, sequences_table, states_table, usage_table
 from kvmodel.report import to_markdown
 from kvmodel.scenario import ScenarioError
@@ -40,8 +43,7 @@ def documents() -> None:
     with st.container(horizontal=True):
         save("Scenario (JSON)", scenario.to_json(), "scenario.json", "application/json")
         save("Python script", to_script(scenario), "scenario.py", "text/x-python")
-        beat = beats(session.visit().timeline, view.step)[view.beat - 1] if view.beat else None
-        report = to_markdown(session.visit().timeline, view.step, beat)
+        report = to_markdown(session.visit().timeline, view.step, view.beat or None)
         save("Report (Markdown)", report, f"step-{view.step}.md", "text/markdown")
 
 
@@ -55,12 +57,27 @@ def tables(moment: Moment) -> None:
         "sequences": sequences_table(part),
         "memory": usage_table(moment.timeline, part.name),
     }
-    if moment.ubatches and not part.is_recurrent:
-        causal = moment.timeline.scenario.context.causal_attn
-        found["mask"] = mask_table(part, moment.ubatches[-1][1], causal=causal, tokens=tokens)
+    try:
+        found |= mask_shown(moment)
+    except ParamError as problem:
+        st.caption(f"Without the mask, which is too large: {plain(str(problem))}.")
     with st.container(horizontal=True):
         for name, table in found.items():
             save(name.capitalize(), table.to_csv(index=False), f"step-{moment.step}-{name}.csv", "text/csv")
+
+
+def mask_shown(moment: Moment) -> dict[str, pd.DataFrame]:
+    """The table of the mask that the page shows, if it shows one.
+
+    Raises:
+        ParamError: the mask takes too much memory.
+    """
+    chosen = mask_of(moment)
+    if chosen is None:
+        return {}
+    frame, ubatch = chosen
+    part, causal = session.half(session.parts_at(frame)), moment.timeline.scenario.context.causal_attn
+    return {"mask": mask_table(part, ubatch, causal=causal, tokens=moment.timeline.tokens)}
 
 
 def save(label: str, data: str, file_name: str, mime: str) -> None:

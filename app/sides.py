@@ -31,7 +31,8 @@ class Side:
         label: what it is called.
         timeline: the whole play.
         parts: its cells.
-        changed, differs: for every part the cells that the step changed, and those that differ from the other side.
+        changed: for every part the cells that the step changed.
+        differs: for every part that is compared the cells that differ from the other side.
         result: what the operation gave back, None before the first.
         ended: whether this side has no such step, since its timeline ended before.
     """
@@ -80,13 +81,12 @@ class Pair:
         at = min(step, timeline.n_steps - 1)
         frames = timeline.frames_of(at)
         parts = self.cursors[i].seek(frames[-1]).parts
-        none = np.empty(0, np.intp)
         return Side(
             self.comparison.labels[i],
             timeline,
             tuple(parts.values()),
             {name: timeline.changed(frames[0], frames[-1], name) for name in parts},
-            {name: _inside(differs.get(name, none), part.n_cells) for name, part in parts.items()},
+            {name: _inside(differs[name], part.n_cells) for name, part in parts.items() if name in differs},
             timeline.results[at - 1] if at else None,
             at < step,
         )

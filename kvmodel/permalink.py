@@ -13,6 +13,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from kvmodel.configs import AnyCacheConfig, ContextConfig
 from kvmodel.library import IDS, load, shipped
 from kvmodel.limits import MAX_BATCH, MAX_BEATS, MAX_CELLS, MAX_LINK_BYTES, MAX_LINK_CHARS, MAX_OPS
 from kvmodel.ops import Model
@@ -54,11 +55,18 @@ class View(Model):
 NUMBERS = ("step", "beat", "cell", "ubatch", "tables", "query")
 """Fields of a view that are numbers in a link; `tables` is 0 or 1."""
 
-KNOWN = ("scenario", "data", *View.model_fields)
+KNOWN = ("scenario", "data", "other", *View.model_fields)
+
+Settings = tuple[AnyCacheConfig, ContextConfig]
 
 
-def to_params(scenario: Scenario, view: View) -> dict[str, str]:
-    """The parameters of a link that restores both; a view's defaults are left out.
+def to_params(scenario: Scenario, view: View, other: Settings | None = None) -> dict[str, str]:
+    """The parameters of a link that restores all of them; a view's defaults are left out.
+
+    Args:
+        scenario: what is played.
+        view: what is looked at.
+        other: the settings that it is compared with, None if none were chosen.
 
     Raises:
         ScenarioError: the scenario is too large for a link.
@@ -66,7 +74,9 @@ def to_params(scenario: Scenario, view: View) -> dict[str, str]:
     chosen = view.model_dump(exclude_defaults=True)
     shown = {name: str(int(value) if name in NUMBERS else value) for name, value in chosen.items()}
     name = next((name for name, known in shipped().items() if known == scenario), None)
-    return ({"scenario": name} if name else {"data": _pack(scenario)}) | shown
+    named = {"scenario": name} if name else {"data": _pack(scenario)}
+    compared = {"other": _pack(Scenario(title="other", cache=other[0], context=other[1]))} if other else {}
+    return named | shown | compared
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Scenario, View]:
@@ -81,6 +91,18 @@ def from_params(params: Mapping[str, str]) -> tuple[Scenario, View]:
         if not isinstance(value, str):
             raise ScenarioError.of(name, value, "text")
     return _scenario(params), _view({name: params[name] for name in View.model_fields if name in params})
+
+
+def other_from(params: Mapping[str, str]) -> Settings | None:
+    """The settings that a link compares with, None if it names none.
+
+    Raises:
+        ScenarioError: they are not allowed.
+    """
+    if "other" not in params:
+        return None
+    settings = _unpack(params["other"])
+    return settings.cache, settings.context
 
 
 def _view(given: dict[str, str]) -> View:

@@ -1,6 +1,6 @@
 """Playing a scenario on live caches and writing its timeline."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -50,12 +50,16 @@ class Player:
 
     Both halves of a pair do everything one after the other, so a frame stays open until the last half has done what
     the first one did; a frame that only the first half has a part in ends where the decode goes on.
+
+    Attributes:
+        watch: called at every event; what it raises ends the playing.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         self.pending: list[Event] = []
         self.op = -1
         self.ubatch: UBatch | None = None
+        self.watch: Callable[[], None] | None = None
         self.context = make_context(scenario, self.receive)
         self.cache: Sequences = self.context.cache
         start = {part.name: snapshot(part) for part in self.cache.parts}
@@ -68,6 +72,8 @@ class Player:
 
     def receive(self, event: Event) -> None:
         """Take an event; one that lasts closes a frame, in a pair once every half has come so far."""
+        if self.watch:
+            self.watch()
         if self.waiting and isinstance(event, BatchSplit):
             self.close_frame()
         self.pending.append(event)

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from kvmodel.beats import beats
 from kvmodel.player import play
 from kvmodel.scenario import Scenario
-from tests.page import SCENARIO, open_app, pick, press, words
+from tests.page import SCENARIO, open_app, pick, press, unescaped, words
 
 TWO = {
     **SCENARIO,
@@ -143,7 +143,7 @@ def test_an_operation_as_json(page: AppTest) -> None:
     assert "kept" in words(page)
     page.text_area(key="form.JSON.json").set_value("{")
     press(page, "Add as step")
-    assert "no JSON" in page.error[0].value
+    assert "no JSON" in unescaped(page.error[0].value)
 
 
 def test_share_has_the_documents(page: AppTest) -> None:
@@ -171,3 +171,30 @@ def test_a_remedy_can_be_tried(page: AppTest) -> None:
     assert len(page.error) == 0
     press(page, "Undo")
     assert len(page.error) == 1
+
+
+def test_share_works_inside_a_step(page: AppTest) -> None:
+    press(page, "Step inside")
+    press(page, "Next")
+    press(page, "Share")
+    assert not page.exception
+    assert "Report (Markdown)" in [button.label for button in page.get("download_button")]
+
+
+def test_a_message_is_no_markup(page: AppTest) -> None:
+    page.text_input(key="form.decode.seq").set_value("![x](https://example.com/a.png)")
+    press(page, "Add as step")
+    assert r"\!\[x\]\(https" in page.error[0].value
+
+
+def test_a_file_and_a_text_are_not_both_taken(page: AppTest) -> None:
+    page.file_uploader(key="open_file").set_value(("mine.json", b"{}", "application/json"))
+    page.text_area(key="open_text").input("{}")
+    press(page, "Open this scenario")
+    assert "one of both" in page.error[0].value
+
+
+def test_an_own_scenario_comes_back_after_another_was_picked(page: AppTest) -> None:
+    pick(page, "picked", "cache-full")
+    press(page, "Undo")
+    assert page.slider[0].max == 3

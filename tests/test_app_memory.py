@@ -246,7 +246,7 @@ def test_a_difference_is_explained_by_its_term() -> None:
     assert "1 of 2 printed sizes as computed, 1 more explained" in told(page)
     table = page.table[0].value
     assert table["difference MiB"].tolist() == ["0.00", "-960.00"]
-    assert "The log has 1 sequences; 4 was assumed." in unescaped(table["explanation"].iloc[1])
+    assert "The log has 1 sequence; 4 was assumed." in unescaped(table["explanation"].iloc[1])
     rows = put(page, tables=True).dataframe[0].value
     assert rows["printed MiB"].tolist() == [2048.0, 480.0]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kvmodel.library import IDS, load
 from kvmodel.limits import MAX_LINK_BYTES, MAX_LINK_CHARS, MAX_SCENARIO_BYTES
 from kvmodel.ops import Clear, Decode, Defrag, TokenRun
-from kvmodel.permalink import View, from_params, to_params
+from kvmodel.permalink import View, from_params, other_from, to_params
 from kvmodel.scenario import Scenario, ScenarioError
 from tests.random_scenarios import any_scenario
 
@@ -92,7 +92,7 @@ def test_texts_survive() -> None:
         ({"scenario": "cache-full", "data": "eJw"}, "scenario and data are both given; allowed: one of them"),
         (
             {"scenario": "cache-full", "pace": "1"},
-            "parameter is 'pace'; allowed: scenario, data, step, beat, cell, half,",
+            "parameter is 'pace'; allowed: scenario, data, other, step, beat, cell, half,",
         ),
         ({"scenario": "none"}, "scenario is 'none'; allowed: chat-context-shift, "),
         ({"scenario": None}, "scenario is None; allowed: text"),
@@ -196,3 +196,17 @@ def test_a_large_scenario_is_told_to_travel_as_a_file() -> None:
 def test_ten_thousand_plain_operations_fit_in_a_link() -> None:
     scenario = SMALL.model_copy(update={"ops": (Decode(tokens=(TokenRun(n=1),)),) * 10_000})
     assert from_params(to_params(scenario, View(step=10_000)))[0] == scenario
+
+
+def test_the_settings_that_are_compared_travel_too() -> None:
+    scenario = load("cache-full")
+    other = scenario.on("legacy").cache, scenario.context
+    params = to_params(scenario, View(step=2), other)
+    assert from_params(params) == (scenario, View(step=2))
+    assert other_from(params) == other
+    assert other_from(to_params(scenario, View())) is None
+
+
+def test_settings_that_are_none_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="data"):
+        other_from({"other": "x"})

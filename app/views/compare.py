@@ -4,6 +4,7 @@ import streamlit as st
 
 from app import comparing, controls, session
 from app.opening import follow_address, opener
+from app.share import share
 
 SENTENCES_HEIGHT = 230
 """Pixels of the panel that tells the differences."""
@@ -37,6 +38,9 @@ with st.sidebar:
     st.caption("llama.cpp's KV cache, cell by cell")
 with st.container(horizontal=True, horizontal_alignment="distribute"):
     controls.picker()
-    opener()
+    with st.container(horizontal=True, width="content"):
+        if st.button("Share", icon=":material/share:"):
+            share()
+        opener()
 comparing.second()
 st.fragment(compare, run_every=session.seconds())(session.seconds())

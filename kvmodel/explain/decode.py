@@ -31,12 +31,17 @@ RETURNED = {
 }
 """What the return codes of `llama_decode` mean."""
 
+MOST_SEQUENCES = 8
+"""Sequences of a batch that a sentence names before it only counts the rest."""
+
 SPLIT = {"simple": "in token order", "equal": "into equally long sequence sets", "seq": "by sequence set"}
 
 
 @sentence.register
 def _(event: BatchChecked) -> str:
-    spans = joined(f"sequence {seq} at {positions(first, last + 1)}" for seq, first, last in event.spans)
+    told = [f"sequence {seq} at {positions(first, last + 1)}" for seq, first, last in event.spans[:MOST_SEQUENCES]]
+    rest = len(event.spans) - len(told)
+    spans = joined([*told, count(rest, "more sequence")] if rest else told)
     how = ", continued from the cache" if event.generated_pos else ""
     return f"The batch of {count(event.n_tokens, 'token')} was accepted: {spans}{how}."
 

@@ -23,7 +23,7 @@ from kvmodel.mask import MaskReason
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import Token
 
-MARGIN = {"l": 50, "r": 8, "t": 22, "b": 14}
+MARGIN = {"l": 50, "r": 20, "t": 22, "b": 14}
 WIDTH, ROW_HEIGHT, MAX_HEIGHT, MIN_HEIGHT = 600, 17, 168, 34
 MAX_PATTERNED = MAX_MASK_CLICKABLE
 """Squares up to which each is large enough for lines between them and a pattern inside."""
@@ -187,7 +187,8 @@ def _axes(ubatch: UBatch, drawn: Drawn, page: Theme, kind: str) -> dict[str, Any
     n_tokens = int(np.count_nonzero(drawn.rows < len(ubatch)))
     rows = ticks(n_tokens, min(8, max(1, int(n_tokens * _height(n) / n // 15))))
     columns = ticks(n_columns, 8 if drawn.codes.size <= MAX_PATTERNED else 4)
-    labels = [f"pos {ubatch.pos[drawn.rows[0]]:,}", *(f"{ubatch.pos[drawn.rows[row]]:,}" for row in rows[1:])]
+    numbers = [f"{ubatch.pos[drawn.rows[row]]:,}" for row in rows]
+    labels = [f"pos {number}" if i == 0 and len(number) < 5 else number for i, number in enumerate(numbers)]
     end = [(n_tokens, "padding")] if n_tokens < n else []
     return {
         "xaxis": axis(

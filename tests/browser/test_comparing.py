@@ -45,3 +45,15 @@ def test_tables_stand_in_for_the_pictures(page: Page, server: Server) -> None:
     press(page, "t")
     assert page.get_by_test_id("stPlotlyChart").count() == 0
     assert page.get_by_test_id("stDataFrame").count() == 3
+
+
+def test_the_address_carries_the_second_configuration(new_page, server: Server) -> None:
+    mine = new_page()
+    begin(mine, server)
+    with rerun(mine):
+        mine.get_by_role("button", name="legacy,").click()
+    mine.get_by_label("kv_size", exact=True).fill("128")
+    click(mine, "Play with this configuration")
+    yours = new_page()
+    open_page(yours, mine.url)
+    expect(yours.get_by_role("button", name="legacy, 128 cells")).to_be_visible()

@@ -107,3 +107,12 @@ def test_less_motion_for_who_asks_for_it(new_page, server, motion, moves):
     press(page, "ArrowRight")
     click(page, "Next")
     assert step_of(page) == 2
+
+
+def test_after_a_choice_with_the_mouse_the_keys_step(page, server):
+    visit(page, server)
+    with rerun(page):
+        page.get_by_role("radio", name="Operations").click()
+    press(page, "ArrowRight")
+    assert step_of(page) == 1
+    expect(page.get_by_role("radio", name="Operations")).to_be_checked()

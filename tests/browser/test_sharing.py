@@ -154,3 +154,17 @@ def test_a_picture_can_be_saved(page: Page, server: Server, kind: str) -> None:
     else:
         assert data.startswith(b"<svg ")
         assert data.endswith(b"</svg>")
+
+
+def test_the_mask_is_the_one_that_is_shown(page: Page, server: Server) -> None:
+    visit(page, server)
+    ops = [{"op": "decode", "tokens": [{"n": 10}]}]
+    open_document(page, {**OWN, "context": {"n_ubatch": 4}, "ops": ops})
+    press(page, "End")
+    page.get_by_label("Ubatch").fill("1")
+    with rerun(page):
+        page.keyboard.press("Enter")
+    click(page, "Share")
+    mask = pd.read_csv(BytesIO(saved(page, "Mask").read_bytes()))
+    assert mask["position"].tolist() == [0, 1, 2, 3]
+    assert mask["visible"].tolist() == [1, 2, 3, 4]
