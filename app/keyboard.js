@@ -25,9 +25,9 @@ export default function ({ data, setStateValue }) {
     if (event.detail && event.target.closest?.("[role=radiogroup]")) document.activeElement?.blur();
   };
   document.addEventListener("keydown", count);
-  document.addEventListener("click", release);
+  document.addEventListener("click", release, true);
   return () => {
     document.removeEventListener("keydown", count);
-    document.removeEventListener("click", release);
+    document.removeEventListener("click", release, true);
   };
 }

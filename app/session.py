@@ -70,7 +70,8 @@ def adopt_address(told: plays.Told) -> None:
     try:
         scenario, view = from_params(address)
     except ScenarioError:
-        show(from_params({name: value for name, value in address.items() if name in ("scenario", "data")})[0])
+        if named := {name: value for name, value in address.items() if name in ("scenario", "data")}:
+            show(from_params(named)[0])
         raise
     if scenario == place.scenario:
         place.look(**dict(view))

@@ -188,7 +188,7 @@ def test_a_message_is_no_markup(page: AppTest) -> None:
 
 
 def test_a_file_and_a_text_are_not_both_taken(page: AppTest) -> None:
-    page.file_uploader(key="open_file").set_value(("mine.json", b"{}", "application/json"))
+    page.file_uploader[0].set_value(("mine.json", b"{}", "application/json"))
     page.text_area(key="open_text").input("{}")
     press(page, "Open this scenario")
     assert "one of both" in page.error[0].value

@@ -93,7 +93,8 @@ def test_the_browsers_way_back_is_followed(page: Page, server: Server) -> None:
 def test_an_address_that_names_nothing_says_so(page: Page, server: Server, query: str, told: str) -> None:
     open_page(page, f"{server.url}?{query}")
     expect(page.get_by_role("alert")).to_contain_text(told)
-    expect(page.get_by_role("button", name=FIRST.title).first).to_be_visible()
+    shown = load("cache-full") if "cache-full" in query else FIRST
+    expect(page.get_by_role("button", name=shown.title).first).to_be_visible()
 
 
 def saved(page: Page, name: str) -> Path:
@@ -161,7 +162,7 @@ def test_the_mask_is_the_one_that_is_shown(page: Page, server: Server) -> None:
     ops = [{"op": "decode", "tokens": [{"n": 10}]}]
     open_document(page, {**OWN, "context": {"n_ubatch": 4}, "ops": ops})
     press(page, "End")
-    page.get_by_label("Ubatch").fill("1")
+    page.get_by_label("Ubatch", exact=True).fill("1")
     with rerun(page):
         page.keyboard.press("Enter")
     click(page, "Share")
