@@ -20,6 +20,7 @@ from kvmodel.figures import (
     savings_table,
 )
 from kvmodel.figures.memory_words import describe_growth, describe_memory, describe_savings
+from kvmodel.limits import MAX_BATCH, MAX_PLAN_CTX, MAX_PLAN_SEQ
 from kvmodel.memory import (
     MemoryPlan,
     growth,
@@ -136,6 +137,7 @@ def values(field: str, now: int) -> list[int]:
     """Places of a curve, ascending, the present one among them and about in the middle."""
     least = {"n_ctx": 256, "n_seq_max": 1, "n_ubatch": 32}[field]
     most = max(2 * now, {"n_ctx": 8192, "n_seq_max": 16, "n_ubatch": 2048}[field])
+    most = min(most, {"n_ctx": MAX_PLAN_CTX, "n_seq_max": MAX_PLAN_SEQ, "n_ubatch": MAX_BATCH}[field])
     spread = np.linspace(least, most, POINTS).round().astype(int)
     return sorted({*spread.tolist(), now})
 

@@ -69,10 +69,11 @@ def _geometry(options: argparse.Namespace) -> Geometry | None:
 
 def _bounded(path: Path, most: int) -> bytes:
     """A file that is read whole, if it is no larger than allowed."""
-    size = path.stat().st_size
-    if size > most:
-        raise ParamError(str(path), f"{size:,} bytes", f"{most:,} bytes at most")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ParamError(str(path), f"over {most:,} bytes", f"{most:,} bytes at most")
+    return data
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -230,3 +230,9 @@ def test_any_bytes_behind_a_right_start_are_read_or_refused(rest, n_kv):
     kind = "read" if not isinstance(found, GGUFError) else found.kind
     assert kind in {"read", *GGUF_KINDS}
     assert kind != "read" or len(found.values) + len(found.skipped) == n_kv
+
+
+@pytest.mark.parametrize("path", ["a" * 3000, "a\0b"])
+def test_a_path_that_no_system_takes_is_refused(path: str) -> None:
+    with pytest.raises(ParamError, match="path is"):
+        open_header(path)

@@ -60,7 +60,7 @@ def test_a_well_known_model_is_planned(capsys):
 
 def test_a_budget_is_answered(capsys, config):
     _, out, _ = run(capsys, "--config", config, "--budget", "1GiB", "--flash-attn")
-    assert "In 1.00 GiB fits n_ctx 8,192 (1.00 GiB); 8,448 takes 1.03 GiB." in out
+    assert "In 1.00 GiB fits n_ctx 8,192 (1024.00 MiB); 8,448 takes 1056.00 MiB." in out
 
 
 def test_log_lines_are_printed(capsys, config):

@@ -13,6 +13,7 @@ from kvmodel.formats.memlog_lines import MAX_CONTEXTS, MAX_LINE, MAX_PARTS, read
 from kvmodel.formats.session import open_sequence
 from kvmodel.geometry import MLA, WINDOW_PATTERNS, Geometry, swa_pattern
 from kvmodel.memory import Rules, Settings, log_lines, plan, sequence_file_bytes, state_bytes
+from kvmodel.models import find
 from kvmodel.models.windows import RULES
 from tests.memory_cases import ROWS, geometry_of, settings_of
 from tests.sources import ROOT
@@ -270,3 +271,13 @@ def test_a_sequence_file_has_the_computed_size(path):
 def test_the_state_of_streams_is_not_known():
     with pytest.raises(ParamError, match=r"rules is 'streams'; allowed: 0\.3\.7 or 0\.3\.11"):
         state_bytes(plan(MODELS["pair"], STREAMS), 1)
+
+
+def test_a_half_without_the_line_that_names_it_is_known_by_its_shape() -> None:
+    line = (
+        "llama_kv_cache_unified: size = 2048.00 MiB ( 32768 cells,   8 layers,  4 seqs),"
+        " K (f16): 1024.00 MiB, V (f16): 1024.00 MiB\n"
+    )
+    [found] = reconcile(line, find("Gemma 3 12B"), Settings(n_ctx=32768, n_seq_max=4))
+    [check] = found.checks
+    assert check.agrees

@@ -75,7 +75,7 @@ def test_a_longer_context_never_takes_less(geometry, settings, one, other):
 def test_a_budget_in_round_numbers():
     fit = largest_n_ctx(LLAMA, Settings(), 1 << 30)
     assert (fit.n_ctx, fit.next_n_ctx, fit.plan.buffer_bytes) == (8192, 8224, 1 << 30)
-    assert fit_report(fit) == "In 1.00 GiB fits n_ctx 8,192 (1.00 GiB); 8,224 takes 1.00 GiB."
+    assert fit_report(fit) == "In 1.00 GiB fits n_ctx 8,192 (1024.00 MiB); 8,224 takes 1028.00 MiB."
 
 
 def test_nothing_may_fit():

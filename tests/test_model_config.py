@@ -459,3 +459,20 @@ def test_any_fields_give_a_geometry_or_a_named_error(name, change):
         found = error
     assert isinstance(found, (Geometry, ParamError))
     assert len(str(found)) < 20_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        (
+            {"hidden_size": 3840, "num_attention_heads": 16, "num_hidden_layers": 48, "num_key_value_heads": 8},
+            "Gemma 3 12B",
+        ),
+        ({"hidden_size": 2560, "num_hidden_layers": 34}, "Gemma 3 4B"),
+    ],
+)
+def test_what_the_published_gemma_3_files_leave_out_is_what_its_class_sets(fields: dict[str, int], name: str) -> None:
+    text = {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "sliding_window": 1024, **fields}}
+    read, model = from_config(json.dumps(text)), find(name)
+    for field in ("heads", "head_sizes_k", "head_sizes_v", "windows", "n_swa", "n_ctx_train"):
+        assert getattr(read, field) == getattr(model, field), field

@@ -22,6 +22,9 @@ from kvmodel.formats.gguf_header_cursor import Cursor, GGUFError
 from kvmodel.formats.stream import U32, U64, Data
 from kvmodel.limits import INT32_MAX, MAX_HEADER_KEYS, MAX_HEADER_STRING, MAX_LAYERS
 
+MOST_PATH = 200
+"""Characters of a path that a message shows."""
+
 Value = int | float | bool | str | tuple[int | float | bool, ...]
 """A value of a header: a number, a truth value, a text, or one number for each layer."""
 
@@ -100,12 +103,14 @@ def open_header(path: str | os.PathLike[str]) -> GGUFHeader:
         GGUFError: see `read_header`.
     """
     file = Path(path)
-    if not file.is_file():
-        raise ParamError("path", str(path), "a plain file that is there")
     try:
-        handle = file.open("rb")
+        handle = file.open("rb") if file.is_file() else None
     except OSError as error:
-        raise ParamError("path", str(path), f"a file that can be read ({error.strerror})") from error
+        raise ParamError("path", str(path)[:MOST_PATH], f"a file that can be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ParamError("path", str(path)[:MOST_PATH], f"a path ({error})") from error
+    if handle is None:
+        raise ParamError("path", str(path)[:MOST_PATH], "a plain file that is there")
     with handle:
         if not os.fstat(handle.fileno()).st_size:
             return read_header(b"")

@@ -168,9 +168,15 @@ def _twin(planned: MemoryPlan | None, part: PrintedPart) -> PartMemory | None:
     if planned is None or part.name != "kv" or planned.part("kv") or not planned.parts:
         return planned.part(part.name) if planned else None
     if part.n_seqs is not None and len(planned.parts) > 1:
-        return None
+        return _same_shape(planned, part)
     layers = tuple(layer for each in planned.parts for layer in each.layers)
     return replace(planned.parts[0], name="kv", layers=layers)
+
+
+def _same_shape(planned: MemoryPlan, part: PrintedPart) -> PartMemory | None:
+    """The half with the cells and layers of a line whose log does not say which half it is, None if not one alone."""
+    same = [each for each in planned.parts if (each.cells, len(each.layers)) == (part.cells, part.n_layer)]
+    return same[0] if len(same) == 1 else None
 
 
 def _figures(part: PartMemory) -> Printed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kvmodel.errors import ParamError, check_int
-from kvmodel.formats.model_config_names import ARCHS, NESTED
+from kvmodel.formats.model_config_names import ARCHS, DEFAULTS, NESTED
 from kvmodel.formats.model_config_parts import attention, extras, latent, windows
 from kvmodel.formats.model_config_read import Config
 from kvmodel.formats.model_config_states import states
@@ -51,8 +51,10 @@ def read_config(text: str | bytes) -> ConfigKeys:
             has a value that is not allowed.
     """
     outer = _parse(text)
-    fields = outer | _language_part(outer)
-    config = Config(fields, _arch(Config(fields)), check_int(*Config(fields).found("block_count"), 1, MAX_LAYERS))
+    given = {name: value for name, value in (outer | _language_part(outer)).items() if value is not None}
+    arch = _arch(Config(given))
+    fields = DEFAULTS.get(arch, {}) | given
+    config = Config(fields, arch, check_int(*Config(fields).found("block_count"), 1, MAX_LAYERS))
     keys: dict[str, Any] = {"block_count": config.n_layer}
     for part in (attention, latent, states, windows, extras):
         keys |= part(config)

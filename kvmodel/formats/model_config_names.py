@@ -21,6 +21,15 @@ FIELDS = {
 }
 """The fields that hold a value, the usual one first (`find_hparam` in convert_hf_to_gguf.py)."""
 
+GEMMA = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
+DEFAULTS = {
+    "gemma": {"num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "max_position_embeddings": 8192},
+    "gemma2": GEMMA | {"max_position_embeddings": 8192},
+    "gemma3": GEMMA | {"max_position_embeddings": 131_072},
+}
+"""Fields that a published file may leave out, since the model type's own class sets them (transformers,
+configuration_gemma.py, configuration_gemma2.py and configuration_gemma3.py)."""
+
 SAME = (
     "apertus", "arcee", "arctic", "baichuan", "bert", "bitnet", "bloom", "chatglm", "cohere2", "dbrx", "deepseek",
     "dots1", "exaone", "exaone4", "falcon", "gemma", "gemma2", "gemma3", "gemma3n", "gemma4", "glm4", "gpt2", "gptj",

@@ -20,10 +20,10 @@ def fit_report(fit: Fit) -> str:
     """What a budget allows, in a sentence or two."""
     if fit.plan is None:
         return f"Nothing fits in {bytes_words(fit.budget)}: {fit.next_n_ctx:,} takes {bytes_words(fit.next_bytes)}."
-    told = f"In {bytes_words(fit.budget)} fits n_ctx {fit.n_ctx:,} ({bytes_words(fit.plan.buffer_bytes)})"
+    told = f"In {bytes_words(fit.budget)} fits n_ctx {fit.n_ctx:,} ({mib(fit.plan.buffer_bytes)} MiB)"
     if not fit.next_n_ctx:
         return f"{told}, the longest that is planned for."
-    return f"{told}; {fit.next_n_ctx:,} takes {bytes_words(fit.next_bytes)}."
+    return f"{told}; {fit.next_n_ctx:,} takes {mib(fit.next_bytes)} MiB."
 
 
 def _sums(plan: MemoryPlan) -> Iterator[str]:

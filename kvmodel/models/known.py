@@ -15,7 +15,21 @@ LONGEST_NAME = 200
 CLOSE = 0.5
 ASIDE = re.compile(r"[(,;].*$")
 WORDS = re.compile(r"[a-z]+|\d+")
-FLUFF = {"base", "chat", "class", "gguf", "hf", "instruct", "instruction", "it", "model", "preview", "pt", "tuned"}
+FLUFF = {
+    "base",
+    "chat",
+    "class",
+    "gguf",
+    "hf",
+    "instruct",
+    "instruction",
+    "it",
+    "model",
+    "preview",
+    "pt",
+    "qat",
+    "tuned",
+}
 """Words that a file's name adds to a model's: kinds of tuning and of files."""
 
 QUANTISED = re.compile(r"[-_.](?:ud-)?(?:iq|q)\d\w*$|[-_.](?:bf|fp|f)(?:16|32|8)$|[-_.]mxfp4\w*$", re.IGNORECASE)
