@@ -59,7 +59,7 @@ def reconciled(asked: Asked, *, tables: bool) -> None:
 def findings(found: tuple[Reconciliation, ...], lines: list[str], *, tables: bool) -> None:
     """All sizes in one verdict, then one by one."""
     checks = [check for one in found for check in one.checks]
-    agreeing = sum(check.agrees for check in checks)
+    agreeing = sum(check.agrees and check.buffers_agree is not False for check in checks)
     explained = sum(bool(check.terms) for check in checks)
     rest = f", {explained} more explained" if explained else ""
     st.markdown(f"**{agreeing} of {count(len(checks), 'printed size')} as computed{rest}**")

@@ -281,3 +281,15 @@ def test_a_half_without_the_line_that_names_it_is_known_by_its_shape() -> None:
     [found] = reconcile(line, find("Gemma 3 12B"), Settings(n_ctx=32768, n_seq_max=4))
     [check] = found.checks
     assert check.agrees
+
+
+def test_buffers_of_another_size_are_told() -> None:
+    lines = (
+        "llama_kv_cache_unified:      CUDA0 KV buffer size =  1000.00 MiB\n"
+        "llama_kv_cache_unified: size = 2048.00 MiB ( 32768 cells,   8 layers,  4 seqs),"
+        " K (f16): 1024.00 MiB, V (f16): 1024.00 MiB\n"
+    )
+    [found] = reconcile(lines, find("Gemma 3 12B"), Settings(n_ctx=32768, n_seq_max=4))
+    [check] = found.checks
+    assert (check.agrees, check.buffers_agree) == (True, False)
+    assert check.told == "2048.00 MiB as computed. Its buffers add up to 1000.00 MiB, which is another size."

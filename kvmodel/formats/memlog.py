@@ -148,15 +148,16 @@ def _unknown(part: PrintedPart) -> LineCheck:
 def _check(planned: MemoryPlan | None, part: PrintedPart, terms: tuple[Term, ...]) -> LineCheck:
     twin = _twin(planned, part)
     agrees = twin is not None and _same(twin, part)
+    buffers = _buffers_agree(twin, part) if twin and part.buffers else None
     return LineCheck(
         line=part.line,
         name=part.name,
         printed=part.printed,
         computed=_figures(twin) if twin else None,
         agrees=agrees,
-        buffers_agree=_buffers_agree(twin, part) if twin and part.buffers else None,
+        buffers_agree=buffers,
         terms=terms,
-        told=_told(part, twin, terms, agrees=agrees),
+        told=_told(part, twin, terms, agrees=agrees) + (_other_buffers(part) if buffers is False else ""),
     )
 
 
@@ -208,6 +209,10 @@ def _buffers_agree(twin: PartMemory, part: PrintedPart) -> bool:
     """Whether the buffers add up; each is printed with two decimals, and devices align more coarsely than a CPU."""
     rounding = 0.005 * len(part.buffers) + 256 * 2 * len(twin.layers) / (1 << 20)
     return abs(sum(float(size) for _, size in part.buffers) - twin.buffer_bytes / (1 << 20)) <= rounding
+
+
+def _other_buffers(part: PrintedPart) -> str:
+    return f" Its buffers add up to {sum(float(size) for _, size in part.buffers):.2f} MiB, which is another size."
 
 
 def _explanation(
