@@ -71,9 +71,10 @@ def model() -> Geometry | None:
     )
     geometry = {KNOWN: _known, GGUF: _gguf, CONFIG: _config}[kind]()
     if geometry is not None:
-        link = f" [Source]({geometry.source})" if kind == KNOWN else ""
         name = "" if kind == KNOWN else f"{plain(geometry.name)}: "
-        st.caption(f"{name}{plain(facts(geometry))}{link}")
+        st.caption(f"{name}{plain(facts(geometry))}")
+        if kind == KNOWN:
+            st.markdown(f"[Source]({geometry.source})")
         for note in geometry.notes:
             st.caption(plain(note))
     return geometry

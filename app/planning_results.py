@@ -55,7 +55,7 @@ def results(asked: Asked, *, tables: bool) -> None:
                 panel(asked, planned, tables=tables)
     with st.container(border=True, gap="xsmall"):
         st.markdown("**What llama.cpp prints**")
-        st.code("\n".join(log_lines(planned)), language=None)
+        st.code("\n".join(log_lines(planned)), language=None, wrap_lines=True)
 
 
 def answer(asked: Asked, planned: MemoryPlan) -> None:

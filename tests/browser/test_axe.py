@@ -8,7 +8,7 @@ from tests.browser.helpers import open_page, rerun
 from tests.browser.server import Server
 from tests.browser.stepping import click, press
 
-PAGES = ("", "compare", "k-shift")
+PAGES = ("", "compare", "k-shift", "memory")
 
 
 def test_a_violation_is_seen(page: Page, server: Server) -> None:
