@@ -1,6 +1,7 @@
 """One place in a timeline, as the pages show it. No Streamlit."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from kvmodel.batch import UBatch
 from kvmodel.beats import Beat, parts_at
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.timeline import OpResult, Timeline
+from kvmodel.why import FailureStory, failure_story
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,11 @@ class Moment:
     changed: dict[str, NDArray[np.intp]]
     ubatches: tuple[tuple[int, UBatch], ...]
     result: OpResult | None
+
+    @cached_property
+    def story(self) -> FailureStory | None:
+        """Why the step failed, None if it did not, or inside a step. Worked out once: it may replay the scenario."""
+        return None if self.beat else failure_story(self.timeline, self.step)
 
     @property
     def frame(self) -> int:

@@ -12,7 +12,6 @@ from kvmodel.advice import remedies
 from kvmodel.beats import beats
 from kvmodel.explain import explain
 from kvmodel.figures import sequences_table
-from kvmodel.why import failure_story
 from kvmodel.words import count
 
 MAX_SENTENCES = 60
@@ -57,7 +56,7 @@ def beat_by_beat(moment: Moment) -> None:
 
 def failure(moment: Moment) -> None:
     """What went wrong, what would have fitted, and what would mend it."""
-    story = failure_story(moment.timeline, moment.step)
+    story = moment.story
     if story is None:
         return
     fits = [] if story.fits is None else [f"Of its {count(story.n_tokens, 'token')} the first {story.fits:,} fit."]
@@ -68,7 +67,7 @@ def failure(moment: Moment) -> None:
 
 def searches(moment: Moment) -> bool:
     """Every search in vain of a failed step in full; whether there was one."""
-    story = None if moment.beat else failure_story(moment.timeline, moment.step)
+    story = moment.story
     if story is None or not story.searches:
         return False
     for search in story.searches[-MAX_SEARCHES:]:
