@@ -15,7 +15,7 @@ from app.moment import Moment, moment_of
 from app.sides import Pair
 from app.visit import Visit
 from kvmodel.library import shipped
-from kvmodel.permalink import View, from_params, other_from, to_params
+from kvmodel.permalink import View, from_params, other_from
 from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.snapshot import PartSnapshot
 
@@ -86,7 +86,7 @@ def set_address() -> None:
     if place.playing:
         return
     try:
-        address = to_params(place.scenario, place.view, place.other)
+        address = place.params()
     except ScenarioError:
         address = {}
     if address != st.session_state["address"]:
@@ -100,9 +100,8 @@ def permalink() -> str:
     Raises:
         ScenarioError: the scenario is too long for an address.
     """
-    place = visit()
     page = str(st.context.url).partition("?")[0]
-    return f"{page}?{urlencode(to_params(place.scenario, place.view, place.other))}"
+    return f"{page}?{urlencode(visit().params())}"
 
 
 def look_as(name: str, key: str) -> None:
@@ -212,12 +211,11 @@ def half(parts: tuple[PartSnapshot, ...]) -> PartSnapshot:
 
 
 def pair() -> Pair:
-    """Both plays of the comparison; compared again when one of them is another one."""
+    """Both plays of the comparison; played and compared again after an edit or a choice of settings."""
     place = visit()
-    a, b = place.timeline, plays.played(place.compared)
     kept: Pair | None = st.session_state.get("pair")
-    if kept is None or not kept.of_these(a, b):
-        kept = st.session_state["pair"] = Pair.of(a, b)
+    if kept is None or not kept.of_these(place.timeline, place.other):
+        kept = st.session_state["pair"] = Pair.of(place.timeline, plays.played(place.compared), place.other)
     return kept
 
 

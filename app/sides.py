@@ -48,22 +48,23 @@ class Side:
 
 @dataclass
 class Pair:
-    """Both plays with their cursors, and what differs between them."""
+    """Both plays with their cursors, and what differs between them; `other` are the settings that were chosen."""
 
     comparison: Comparison
+    other: Settings | None = None
     cursors: tuple[Cursor, Cursor] = field(init=False)
 
     def __post_init__(self) -> None:
         self.cursors = (self.comparison.a.cursor(), self.comparison.b.cursor())
 
     @classmethod
-    def of(cls, a: Timeline, b: Timeline) -> "Pair":
+    def of(cls, a: Timeline, b: Timeline, other: Settings | None = None) -> "Pair":
         """Two plays of the same operations."""
-        return cls(compare(a, b))
+        return cls(compare(a, b), other)
 
-    def of_these(self, a: Timeline, b: Timeline) -> bool:
-        """Whether these two are what is compared."""
-        return self.comparison.a is a and self.comparison.b is b
+    def of_these(self, a: Timeline, other: Settings | None) -> bool:
+        """Whether that play under those settings is what is compared."""
+        return self.comparison.a is a and self.other == other
 
     def sides(self, step: int) -> tuple[Side, Side]:
         """Both sides after a step; a side that ended before it stays at its end."""

@@ -6,16 +6,32 @@ from typing import Any
 
 from app.sides import Settings, first_other
 from kvmodel.beats import Beats, beats
-from kvmodel.permalink import View
-from kvmodel.scenario import Scenario
+from kvmodel.permalink import View, scenario_params, view_params
+from kvmodel.scenario import Scenario, ScenarioError
 from kvmodel.timeline import Cursor, Timeline
 
 MAX_UNDO = 200
 """Scenarios kept to go back to; they share their operations."""
 
-
 EARLY = 0.25
 """Share of the time between two steps by which a timer may come early."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A scenario and what names it in a link, or why none can."""
+
+    scenario: Scenario
+    params: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "Named":
+        """Find it out."""
+        try:
+            return cls(scenario, scenario_params(scenario))
+        except ScenarioError as problem:
+            return cls(scenario, problem=str(problem))
 
 
 @dataclass
@@ -41,6 +57,7 @@ class Visit:
     other: Settings | None = None
     past: list[Scenario] = field(default_factory=list)
     future: list[Scenario] = field(default_factory=list)
+    _named: "Named | None" = field(default=None, repr=False)
 
     @property
     def timeline(self) -> Timeline:
@@ -67,6 +84,18 @@ class Visit:
         """The same operations under the settings that they are compared with."""
         cache, context = self.other or first_other(self.scenario)
         return self.scenario.with_config(cache, context)
+
+    def params(self) -> dict[str, str]:
+        """The parameters of a link to this place. The scenario is packed once an edit.
+
+        Raises:
+            ScenarioError: the scenario is too large for a link.
+        """
+        if self._named is None or self._named.scenario is not self.scenario:
+            self._named = Named.of(self.scenario)
+        if self._named.problem:
+            raise ScenarioError(self._named.problem)
+        return self._named.params | view_params(self.view, self.other)
 
     def beats(self) -> Beats:
         """The beats of the current step."""

@@ -71,12 +71,25 @@ def to_params(scenario: Scenario, view: View, other: Settings | None = None) -> 
     Raises:
         ScenarioError: the scenario is too large for a link.
     """
+    return scenario_params(scenario) | view_params(view, other)
+
+
+def scenario_params(scenario: Scenario) -> dict[str, str]:
+    """The parameter that names or carries a scenario; a long one takes tens of milliseconds to pack.
+
+    Raises:
+        ScenarioError: the scenario is too large for a link.
+    """
+    name = next((name for name, known in shipped().items() if known == scenario), None)
+    return {"scenario": name} if name else {"data": _pack(scenario)}
+
+
+def view_params(view: View, other: Settings | None = None) -> dict[str, str]:
+    """The parameters for a view, its defaults left out, and for the settings that it is compared with."""
     chosen = view.model_dump(exclude_defaults=True)
     shown = {name: str(int(value) if name in NUMBERS else value) for name, value in chosen.items()}
-    name = next((name for name, known in shipped().items() if known == scenario), None)
-    named = {"scenario": name} if name else {"data": _pack(scenario)}
     compared = {"other": _pack(Scenario(title="other", cache=other[0], context=other[1]))} if other else {}
-    return named | shown | compared
+    return shown | compared
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Scenario, View]:

@@ -1,5 +1,7 @@
 """Step through a scenario: the cells, what happened, the mask and the memory after each operation."""
 
+from time import sleep
+
 import streamlit as st
 
 from app import controls, forms, opening, panels, session
@@ -16,6 +18,9 @@ WIDE, WIDE_FOR_TWO = 730, 784
 
 SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls."""
+
+HEAD_START = 0.04
+"""Seconds that the browser has for the map before it hears of the other pictures; at once it would draw all later."""
 
 PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}
 
@@ -38,6 +43,7 @@ def stepper(every: float | None) -> None:
         panels.cells(moment)
     with bar:
         controls.bar()
+    sleep(HEAD_START)
     with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
         beside(moment)
     with words.container(border=True, gap="xsmall"):
