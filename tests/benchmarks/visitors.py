@@ -1,8 +1,9 @@
 """Many visitors at once: contexts that step for a time, what went wrong, and the server's memory before and after.
 
-Run as `python -m tests.benchmarks.visitors [VISITORS] [SECONDS]`; 20 and 120 unless told. Every visitor has a scenario
-of the library and edits of its own. The server forgets a visitor two minutes after the page was closed, so the last
-figure is taken after that. Ends with a non-zero code if anything went wrong.
+Run as `python -m tests.benchmarks.visitors [VISITORS] [SECONDS] [WAVES]`; 20, 120, 2 unless told. Every visitor has a
+scenario of the library and edits of its own. The server forgets a visitor two minutes after the page was closed, so
+memory is taken after that. What the first wave leaves is kept for all: modules and timelines. A later one is to leave
+no more. Ends with a non-zero code if it does, or if anything went wrong.
 """
 
 import shutil
@@ -21,6 +22,9 @@ from tests.browser.stepping import click, step_of
 from tests.sources import ROOT
 
 FORGOTTEN_SECONDS = 150
+MOST_GROWTH = 1.05
+"""Memory after the last wave, in that after the first: its pages are not the same ones to the byte."""
+
 PAUSE = Event()
 
 
@@ -66,29 +70,36 @@ def edits_are_apart(pages: list[Page]) -> list[str]:
     return told
 
 
-def main(visitors: int = 20, seconds: int = 120) -> int:
+def wave(browser: Browser, server: Server, visitors: int, seconds: float, complaints: list[str]) -> float:
+    """Visitors that come, step and leave; MiB of the server after they were forgotten."""
+    ids = list(shipped())
+    pages = [visitor(browser, server, ids[i % len(ids)], complaints) for i in range(visitors)]
+    steps = look_around(pages, seconds)
+    complaints += edits_are_apart(pages)
+    busy = resident_mib(server.pid)
+    for page in pages:
+        complaints += [f"{page.url}: an exception is shown"] * page.get_by_test_id("stException").count()
+        page.context.close()
+    PAUSE.wait(FORGOTTEN_SECONDS)
+    visitor(browser, server, ids[0], complaints).context.close()
+    after = resident_mib(server.pid)
+    print(f"{visitors} visitors, {seconds} s, {steps:,} steps: {busy:.0f} MiB with all of them, {after:.0f} MiB after")
+    return after
+
+
+def main(visitors: int = 20, seconds: int = 120, waves: int = 2) -> int:
     """Run it and print what was found."""
     path = next(path for name in CHROMIUM_NAMES if (path := shutil.which(name)))
     complaints: list[str] = []
     with serve(ROOT / "app" / "main.py") as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
         visitor(browser, server, next(iter(shipped())), complaints).context.close()
-        before = resident_mib(server.pid)
-        ids = list(shipped())
-        pages = [visitor(browser, server, ids[i % len(ids)], complaints) for i in range(visitors)]
-        steps = look_around(pages, seconds)
-        complaints += edits_are_apart(pages)
-        busy = resident_mib(server.pid)
-        for page in pages:
-            complaints += [f"{page.url}: an exception is shown"] * page.get_by_test_id("stException").count()
-            page.context.close()
-        PAUSE.wait(FORGOTTEN_SECONDS)
-        visitor(browser, server, ids[0], complaints).context.close()
-        after = resident_mib(server.pid)
+        print(f"server memory: {resident_mib(server.pid):.0f} MiB before")
+        left = [wave(browser, server, visitors, seconds, complaints) for _ in range(waves)]
         browser.close()
         complaints += ["the server printed a traceback"] * ("Traceback" in server.printed())
-    print(f"{visitors} visitors, {seconds} s, {steps:,} steps, {len(complaints)} complaints")
-    print(f"server memory: {before:.0f} MiB before, {busy:.0f} MiB with all of them, {after:.0f} MiB after they left")
+        complaints += ["memory does not return"] * (left[-1] > left[0] * MOST_GROWTH)
+    print(f"{len(complaints)} complaints")
     print("\n".join(complaints))
     return bool(complaints)
 
