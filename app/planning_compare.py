@@ -7,16 +7,17 @@ import streamlit as st
 
 from app import session
 from app.panels import draw
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_results import table
 from app.planning_words import refusal_words
-from app.wording import mib, plain
+from app.wording import plain
 from kvmodel.errors import KVModelError
 from kvmodel.figures import plans_figure, plans_table
 from kvmodel.figures.memory_words import describe_plans
 from kvmodel.ggml import KV_TYPES
 from kvmodel.limits import MAX_PLAN_CTX, MAX_PLAN_SEQ
-from kvmodel.memory import MemoryPlan, Rules, bytes_words, plan, refusals
+from kvmodel.memory import MemoryPlan, Rules, bytes_words, mib_words, model_name, plan, refusals
 from kvmodel.models import find, known
 from kvmodel.words import count, joined
 
@@ -96,8 +97,8 @@ def side_by_side(asked: Asked, plans: dict[str, MemoryPlan], problems: dict[str,
     saved = plans["A"].buffer_bytes
     for name, each in plans.items():
         less = saved - each.buffer_bytes
-        against = "" if name == "A" else f", {mib(abs(less))} {'less' if less >= 0 else 'more'} than A"
-        st.caption(plain(f"{name}: {each.geometry.name}, {told(each)}{against}"))
+        against = "" if name == "A" else f", {mib_words(abs(less))} {'less' if less >= 0 else 'more'} than A"
+        st.caption(plain(f"{name}: {model_name(each.geometry)}, {told(each)}{against}"))
 
 
 def told(planned: MemoryPlan) -> str:

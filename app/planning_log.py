@@ -4,7 +4,8 @@ from math import isnan
 
 import streamlit as st
 
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_results import MIB_COLUMN
 from app.wording import plain
 from kvmodel.figures import checks_table

@@ -8,9 +8,10 @@ import streamlit as st
 
 from app import session
 from app.panels import draw
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_words import longest, refusal_words, verdict
-from app.wording import mib, plain
+from app.wording import plain
 from kvmodel.figures import (
     growth_figure,
     growth_table,
@@ -23,9 +24,11 @@ from kvmodel.figures.memory_words import describe_growth, describe_memory, descr
 from kvmodel.limits import MAX_BATCH, MAX_PLAN_CTX, MAX_PLAN_SEQ
 from kvmodel.memory import (
     MemoryPlan,
+    beyond_training,
     growth,
     largest_n_ctx,
     log_lines,
+    mib_words,
     plan,
     refusals,
     savings,
@@ -61,7 +64,7 @@ def results(asked: Asked, *, tables: bool) -> None:
 def answer(asked: Asked, planned: MemoryPlan) -> None:
     """The answer in a sentence and in figures, and what llama.cpp has against it."""
     found = refusals(asked.geometry, asked.settings)
-    st.markdown(f"##### {plain(verdict(planned, asked.budget, found))}")
+    st.markdown(f"##### {plain(verdict(planned, asked.budget, found, beside=asked.taken > 0))}")
     for refusal in found:
         st.error(plain(refusal_words(refusal, asked.settings)))
     if planned.parts:
@@ -76,21 +79,19 @@ def figures(asked: Asked, planned: MemoryPlan) -> None:
     recurrent = planned.geometry.kind == "recurrent"
     fit = largest_n_ctx(asked.geometry, asked.settings, asked.budget)
     with st.container(horizontal=True, gap="medium"):
-        st.metric("all caches", mib(planned.buffer_bytes), width="content")
-        st.metric("R states" if recurrent else "K", mib(planned.k_bytes), width="content")
-        st.metric("S states" if recurrent else "V", mib(planned.v_bytes), width="content")
-        st.metric("left of the budget", mib(asked.budget - planned.buffer_bytes), width="content")
+        st.metric("all caches", mib_words(planned.buffer_bytes), width="content")
+        st.metric("R states" if recurrent else "K", mib_words(planned.k_bytes), width="content")
+        st.metric("S states" if recurrent else "V", mib_words(planned.v_bytes), width="content")
+        st.metric("left of the budget", mib_words(asked.budget - planned.buffer_bytes), width="content")
         st.metric("longest n_ctx that fits", longest(fit), width="content")
-    trained = asked.geometry.n_ctx_train
-    beyond = f" The model was trained on {trained:,} positions." if trained and fit.n_ctx > trained else ""
-    alone = "" if asked.taken else " Weights and compute buffers are not in it: enter at the left what they take."
-    st.caption(f"One more position of n_ctx takes {planned.bytes_per_position:,} bytes.{beyond}{alone}")
+    alone = "" if asked.taken else " Weights and compute buffers are not in it: enter what they take under the memory."
+    st.caption(f"One more position of n_ctx takes {planned.bytes_per_position:,} bytes.{beyond_training(fit)}{alone}")
 
 
 def choices(asked: Asked, planned: MemoryPlan, *, tables: bool) -> None:
     """What each other choice would take."""
     found = sorted(savings(asked.geometry, asked.settings), key=lambda saving: saving.total)
-    st.markdown(f"**What each other choice saves or costs, against {mib(planned.buffer_bytes)} now**")
+    st.markdown(f"**What each other choice saves or costs, against {mib_words(planned.buffer_bytes)} now**")
     if tables:
         table(savings_table(found))
     else:

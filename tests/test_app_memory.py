@@ -50,7 +50,7 @@ def errors(page: AppTest) -> list[str]:
 def test_does_gemma_3_12b_fit_at_32k_with_four_slots() -> None:
     page = gemma()
     assert not page.exception
-    assert "Yes, it fits: the caches take 3.41 GiB of 8.00 GiB, 4.59 GiB are left" in told(page)
+    assert "Yes, the caches fit: they take 3.41 GiB of 8.00 GiB, 4.59 GiB are left" in told(page)
     assert metrics(page) == {
         "all caches": "3,488.00 MiB",
         "K": "1,744.00 MiB",
@@ -70,13 +70,15 @@ def test_what_if_k_is_quantised() -> None:
 
 def test_what_is_too_much_is_said() -> None:
     page = gemma(budget=3.0)
-    assert "No, it does not fit: the caches take 3.41 GiB, 416.00 MiB too much" in told(page)
+    assert "No, the caches do not fit: they take 3.41 GiB of 3.00 GiB, 416.00 MiB too much" in told(page)
     assert metrics(page)["left of the budget"] == "-416.00 MiB"
 
 
 def test_weights_take_their_share() -> None:
     page = gemma(taken=6.5)
-    assert "No, it does not fit" in told(page)
+    assert "No, the caches do not fit: they take 3.41 GiB of 1.50 GiB beside the weights, 1.91 GiB too much" in told(
+        page
+    )
     assert "Weights and compute buffers are not in it" not in told(page)
     assert metrics(put(page, taken=9.0))["longest n_ctx that fits"] == "none"
 

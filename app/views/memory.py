@@ -3,7 +3,8 @@
 import streamlit as st
 
 from app import planning, planning_compare, planning_log, planning_results
-from app.planning import KEEP
+from app.planning_model import KEEP
+from app.planning_words import problem_words
 from app.wording import plain
 from kvmodel.errors import KVModelError
 
@@ -38,7 +39,7 @@ def memory() -> None:
             try:
                 PAGES[page](asked, tables=tables)
             except KVModelError as problem:
-                st.error(plain(str(problem)))
+                st.error(plain(problem_words(problem)))
 
 
 with st.sidebar:

@@ -53,7 +53,7 @@ def test_does_it_fit_and_what_if_k_is_quantised_in_under_a_minute(page: Page, se
     started = monotonic()
     open_memory(page, server)
     ask(page)
-    answer = page.get_by_text("Yes, it fits: the caches take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
+    answer = page.get_by_text("Yes, the caches fit: they take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
     expect(answer).to_be_in_viewport()
     told = {note["y"]: note["text"] for note in figure_json(page)["layout"]["annotations"] if note.get("yref") == "y"}
     assert told["K in q8_0"] == "saves 817.50 MiB"
