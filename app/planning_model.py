@@ -84,7 +84,7 @@ def _gguf() -> Geometry | None:
         read = partial(from_gguf_bytes, file.getbuffer(), source=file.name)
         given.append(Given("memory.gguf", f"the uploaded file {shown(file.name)}", read))
     if path:
-        given.append(Given("memory.path", f"the file at the path {shown(path)}", partial(_at, path)))
+        given.append(Given("memory.path", "the file at the path", partial(_at, path)))
     return _last(GGUF, given)
 
 

@@ -104,7 +104,7 @@ def test_what_a_log_has_no_use_for_is_refused_by_name(capsys, argv, named):
 @pytest.mark.parametrize(("budget", "beyond"), [("2GiB", True), ("1GiB", False)])
 def test_a_budget_for_more_than_the_training_says_so(capsys, config, budget, beyond):
     _, out, _ = run(capsys, "--config", config, "--budget", budget, "--flash-attn")
-    assert ("The model was trained on 8,192 positions." in out) == beyond
+    assert ("The longest that fits is beyond the 8,192 positions that the model was trained on." in out) == beyond
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ def fit_report(fit: Fit) -> str:
 def beyond_training(fit: Fit) -> str:
     """A sentence, after a space, about a longest context that is beyond the model's training; else nothing."""
     trained = fit.plan.geometry.n_ctx_train if fit.plan else 0
-    return f" The model was trained on {trained:,} positions." if 0 < trained < fit.n_ctx else ""
+    beyond = f" The longest that fits is beyond the {trained:,} positions that the model was trained on."
+    return beyond if 0 < trained < fit.n_ctx else ""
 
 
 def _sums(plan: MemoryPlan) -> Iterator[str]:
