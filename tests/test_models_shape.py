@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvmodel.errors import ParamError
+from kvmodel.hparams.shape import from_keys
 from kvmodel.models import from_gguf, from_gguf_bytes
-from kvmodel.models.shape import from_keys
 from tests.gguf_files import LLAMA, STRING, U32, array, number, pair, raw, small, text, write_gguf
 
 WINDOWED = {
@@ -234,7 +234,7 @@ def test_keys_that_are_missing_or_not_allowed(change, told):
 
 
 @pytest.mark.parametrize(
-    ("arch", "key"), [("mamba", "ssm.conv_kernel"), ("jamba", "ssm.state_size"), ("rwkv6", "ssm.conv_kernel")]
+    ("arch", "key"), [("mamba", "ssm.conv_kernel"), ("jamba", "ssm.state_size"), ("rwkv6", "wkv.head_size")]
 )
 def test_a_state_without_its_sizes_is_refused(arch, key):
     keys = LLAMA | {name: value for name, value in STATE.items() if name != key} | {"attention.head_count_kv": 0}

@@ -9,7 +9,7 @@ from kvmodel.formats.gguf_header import GGUFHeader, open_header, read_header
 from kvmodel.formats.model_config import read_config
 from kvmodel.formats.stream import Data
 from kvmodel.geometry import Geometry
-from kvmodel.models.shape import check_arch, from_keys
+from kvmodel.hparams.shape import check_arch, from_keys
 
 SPLIT_NAME = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 PATTERN_NOTE = "The file's layer_types differ from the layers that llama.cpp gives a window, which are used here."
