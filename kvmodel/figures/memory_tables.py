@@ -9,7 +9,8 @@ from kvmodel.errors import ParamError
 from kvmodel.figures.memory import By
 from kvmodel.figures.memory_growth import columns
 from kvmodel.figures.memory_looks import looks
-from kvmodel.formats.memlog import LineCheck, Reconciliation
+from kvmodel.formats.memlog import Reconciliation
+from kvmodel.formats.memlog_checks import LineCheck
 from kvmodel.memory import Growth, MemoryPlan, Saving, mib, model_name
 
 CHECK_COLUMNS = ("context", "line", "cache", "printed MiB", "computed MiB", "difference MiB", "explanation")
