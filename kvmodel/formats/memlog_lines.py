@@ -102,7 +102,6 @@ class _Reader:
         self._n_parts = 0
         self._before = _Before()
         self._begin_model()
-        self._keys: dict[str, str] = {}
 
     def take(self, text: str, line: int) -> None:
         """Look at one line."""
@@ -126,14 +125,14 @@ class _Reader:
 
     def _begin_model(self) -> None:
         self._model: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
         self._windows: list[bool] = []
 
     def _take_setting(self, text: str) -> None:
         if found := KEY.search(text):
             self._take_key(int(found[1]), found[2], found[3].strip())
         elif found := MODEL.search(text):
-            first = "n_vocab" if found[1] == "llama_model_load" else ""
-            if found[2] in {"arch", "format", first} and self._model.get(found[2]):
+            if self._model and self._begins(found[1], found[2]):
                 self._begin_model()
             self._model.setdefault(found[2], found[3].strip())
         elif found := CONTEXT.search(text):
@@ -142,10 +141,15 @@ class _Reader:
             self._context.values.setdefault(found[1], found[2].strip())
             self._context.streams |= found[1] in {"n_ctx_seq", "kv_unified"}
 
+    def _begins(self, function: str, name: str) -> bool:
+        """Whether a field is the first one that its version prints of a model."""
+        if name == "arch":  # it comes first or after the format
+            return not self._model.keys().isdisjoint({"arch", "n_layer"})
+        return name == "format" or (name == "n_vocab" and function == "llama_model_load")
+
     def _take_key(self, index: int, key: str, value: str) -> None:
-        """A line of the loader's list of keys; its first one begins another model."""
-        if index == 0:
-            self._keys = {}
+        """A line of the loader's list of keys, which comes before all else that is printed of a model."""
+        if index == 0 or self._model:
             self._begin_model()
         if WHOLE_LIST.fullmatch(value) or key == "general.architecture":
             self._keys.setdefault(key, value)

@@ -62,6 +62,9 @@ BAICHUAN_ALIBI_LAYERS = 40
 """The one size of baichuan that subtracts distances, told by its layers."""
 
 
+ARCH_ALLOWED = "a name of at most 64 letters, such as llama"
+
+
 def from_keys(
     arch: str, values: Mapping[str, Any], *, name: str = "model", source: str = "", notes: Iterable[str] = ()
 ) -> Geometry:
@@ -185,5 +188,5 @@ def check_arch(arch: object) -> str:
     """
     if not isinstance(arch, str) or not 0 < len(arch) <= 64 or not arch.isprintable():
         shown = arch if not isinstance(arch, str) else arch[:64]
-        raise ParamError("general.architecture", shown, "a name of at most 64 letters, such as llama")
+        raise ParamError("general.architecture", shown, ARCH_ALLOWED)
     return arch

@@ -83,7 +83,8 @@ def window(keys: Keys, n_layer: int) -> Window | None:
 
 def ignored_window(keys: Keys) -> str | None:
     """What to say of a window that the file has and llama.cpp does not use, None if there is none."""
-    if keys.arch in RULES or keys.arch in LAYER_BY_LAYER or not keys.positive(WINDOW):
+    used = keys.arch in RULES or keys.arch in LAYER_BY_LAYER
+    if used or not keys.is_number(WINDOW) or not keys.positive(WINDOW):
         return None
     n_swa = keys.number(WINDOW)
     if keys.arch == "phi3":
