@@ -98,9 +98,13 @@ def side_by_side(asked: Asked, plans: dict[str, MemoryPlan], problems: dict[str,
     draw(plans_figure(plans, budget=asked.budget, theme=session.theme()), alt=describe_plans(plans))
     saved = plans["A"].buffer_bytes
     for name, each in plans.items():
-        less = saved - each.buffer_bytes
-        against = "" if name == "A" else f", {mib_words(abs(less))} {'less' if less >= 0 else 'more'} than A"
+        against = "" if name == "A" else f", {difference(saved - each.buffer_bytes)}"
         st.caption(plain(f"{name}: {model_name(each.geometry)}, {told(each)}{against}"))
+
+
+def difference(less: int) -> str:
+    """How a plan stands to A, of so many bytes less."""
+    return f"{mib_words(abs(less))} {'less' if less > 0 else 'more'} than A" if less else "as much as A"
 
 
 def told(planned: MemoryPlan) -> str:

@@ -152,6 +152,11 @@ def test_up_to_four_plans_are_compared() -> None:
     assert sums == {"A": "3,488.00 MiB", "B": "2,670.50 MiB", "C": "4,096.00 MiB", "D": "12,288.00 MiB"}
 
 
+def test_a_plan_of_the_same_size_is_told_as_such() -> None:
+    page = put(put(open_page(), page="Compare"), B__slots=8)
+    assert "B: Llama 3.1 8B, n_ctx 8,192, 8 slots, K in f16, V in f16, 0.3.11 (mid-2025), as much as A" in told(page)
+
+
 def test_a_refused_plan_of_a_comparison_does_not_count_as_fitting() -> None:
     page = put(put(gemma(), page="Compare"), B__type_v="q4_0", C__flash=True, C__type_v="q4_0")
     assert "A and C fit in 8.00 GiB" in told(page)
