@@ -84,6 +84,21 @@ PUBLISHED = {
         },
         vision_config={"hidden_size": 2048, "num_hidden_layers": 9},
     ),
+    "Gemma 3n E2B": config(
+        model_type="gemma3n",
+        text_config={
+            "model_type": "gemma3n_text",
+            "num_hidden_layers": 30,
+            "hidden_size": 2048,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 2,
+            "head_dim": 256,
+            "sliding_window": 512,
+            "num_kv_shared_layers": 10,
+            "layer_types": [S, S, S, S, F] * 6,
+            "max_position_embeddings": 32768,
+        },
+    ),
     "Gemma 4 31B": config(
         model_type="gemma4",
         text_config={

@@ -40,7 +40,10 @@ def test_a_real_log_of_a_hybrid_is_computed_without_naming_its_model(name, cache
     assert all(check.buffers_agree is not False for check in found.checks)
 
 
-@pytest.mark.parametrize(("name", "known"), [("2026-lfm2", "LFM2 1.2B"), ("2026-qwen3next", "Qwen3-Next 80B-A3B")])
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("2026-lfm2", "LFM2 1.2B"), ("2026-qwen35", "Qwen3.5 27B"), ("2026-qwen3next", "Qwen3-Next 80B-A3B")],
+)
 def test_a_log_s_model_is_the_known_one(name, known):
     found, same = only(text_of(name)).geometry, find(known)
     assert (found.states, found.heads) == (same.states, same.heads)
