@@ -44,7 +44,7 @@ CONTEXT = _line(
 HALF = _line(r"\bllama_kv_cache_(?:unified_)?iswa: creating +(non-SWA|SWA) KV cache")
 PADDED = _line(r"\bcreate_memory: n_ctx = <N> \(padded\)")
 BUFFER = _line(r": +(\S{1,80}) (?:KV|RS) buffer size = +<MIB> MiB\s*$")
-KV_SIZE = _line(r"\bllama_kv_cache(?:_init|_unified)?: kv_size = <N>,.{0,200}\bn_layer = <N>")
+KV_SIZE = _line(r"\bllama_kv_cache(_init|_unified|_recurrent)?: kv_size = <N>,.{0,200}\bn_layer = <N>")
 UNIFIED = _line(
     r"\bllama_kv_cache(_unified)?: +size = +<MIB> MiB \( *<N> cells, +<N> layers, +<N>(?:/ *<N>)? seqs\),"
     r" K <TYPE>: +<MIB>(?: MiB)?, V <TYPE>: +<MIB>"
@@ -166,7 +166,8 @@ class _Reader:
         elif found := VRAM.search(text):
             before.vram = found[1]
         elif found := KV_SIZE.search(text):
-            before.cells, before.n_layer = int(found[1]), int(found[2])
+            before.name = "recurrent" if found[1] == "_recurrent" else before.name
+            before.cells, before.n_layer = int(found[2]), int(found[3])
         elif found := MEMORY_INIT.search(text):
             before.name = "recurrent"
             before.cells, before.n_seqs, before.n_layer = int(found[1]), int(found[2]), int(found[3])
@@ -188,7 +189,7 @@ class _Reader:
             return self._counted(line, found[1], found.groups()[1:4], found.groups()[5:], named)
         if found := SELF_SIZE.search(text):
             type_k, k, type_v, v = _halves(text)
-            name = "recurrent" if "llama_memory_recurrent" in text else self._before.name
+            name = "recurrent" if "_recurrent: " in text else self._before.name
             return self._before.part(line, Printed(found[1], k, v), name=name, type_k=type_k, type_v=type_v)
         if found := FIRST_SIZE.search(text):
             return self._before.part(line, Printed(found[1]), n_mem=int(found[2]))

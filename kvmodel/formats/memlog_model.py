@@ -8,13 +8,14 @@ from kvmodel.formats.memlog_fields import NUMBER, keys_of, number, per_layer
 from kvmodel.formats.memlog_parts import LoggedContext, PrintedPart
 from kvmodel.formats.memlog_per_state import per_state_type
 from kvmodel.formats.memlog_states import states_of
-from kvmodel.geometry import MLA, WINDOW_PATTERNS, Geometry, swa_pattern
+from kvmodel.formats.memlog_windows import windows_of
+from kvmodel.geometry import MLA, Geometry
 from kvmodel.ggml import KV_TYPES
 from kvmodel.hparams.keys import Keys
+from kvmodel.hparams.shape import own_layers
 from kvmodel.hparams.states import RECURRENT
 from kvmodel.limits import MAX_LAYERS
 from kvmodel.memory import Rules, Settings
-from kvmodel.types import GEMMA3N_OWN_LAYERS, SWAType
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ def _model_of(context: LoggedContext) -> tuple[Geometry, str | None]:
     n_layer = keys.n_layer()
     states = states_of(keys, _heads(context, keys, n_layer))
     heads = states.heads
-    swa_type, n_swa, windows = _windows(context, keys.arch, n_layer)
+    own = own_layers(keys, n_layer)
+    swa_type, n_swa, windows = windows_of(context, keys, n_layer, own)
     geometry = Geometry(
         n_layer,
         heads,
@@ -120,7 +122,7 @@ def _model_of(context: LoggedContext) -> tuple[Geometry, str | None]:
         swa_type=swa_type,
         n_swa=n_swa,
         swa_layers=windows,
-        n_layer_kv_from_start=GEMMA3N_OWN_LAYERS if keys.arch == "gemma3n" and n_layer > GEMMA3N_OWN_LAYERS else None,
+        n_layer_kv_from_start=own,
         mla=_mla(model),
         n_ctx_train=keys.number("context_length", 0),
         rope=model.get("rope type", "0") != "-1",
@@ -169,16 +171,6 @@ def _sizes(keys: Keys, which: str, n_layer: int) -> tuple[int, ...]:
     n_embd = keys.number("embedding_length", 0)
     query = keys.per_layer("attention.head_count", n_layer, 0)
     return tuple(n_embd // count if count else 0 for count in query)
-
-
-def _windows(context: LoggedContext, arch: str, n_layer: int) -> tuple[SWAType, int, tuple[bool, ...] | None]:
-    n_swa = number(context.model, "n_swa") or 0
-    kind, pattern = WINDOW_PATTERNS.get(arch, (SWAType.STANDARD, 1))
-    logged = tuple(context.windows[:n_layer])
-    windows = logged if len(logged) == n_layer else swa_pattern(n_layer, pattern)
-    if not n_swa or not any(windows):
-        return SWAType.NONE, n_swa, None
-    return kind, n_swa, windows
 
 
 def _mla(model: Mapping[str, str]) -> MLA | None:

@@ -98,7 +98,7 @@ def from_keys(
         swa_type=found.kind if found else SWAType.NONE,
         n_swa=found.n_swa if found else 0,
         swa_layers=found.layers if found else None,
-        n_layer_kv_from_start=_own_layers(keys, n_layer),
+        n_layer_kv_from_start=own_layers(keys, n_layer),
         mla=_mla(keys) if latent else None,
         recurrent_layers=recurrent,
         n_embd_r=tuple(n_embd_r if keeps else 0 for keeps in recurrent),
@@ -163,8 +163,12 @@ def _mla(keys: Keys) -> MLA:
     return mla
 
 
-def _own_layers(keys: Keys, n_layer: int) -> int | None:
-    """Layers from the first on that own K and V; None if all of them do (`n_layer_kv_from_start`)."""
+def own_layers(keys: Keys, n_layer: int) -> int | None:
+    """Layers from the first on that own K and V; None if all of them do (`n_layer_kv_from_start`).
+
+    Raises:
+        ParamError: a key has a value that is not allowed.
+    """
     if keys.arch == "gemma3n":
         return min(GEMMA3N_OWN_LAYERS, n_layer)
     if keys.arch == "gemma4":

@@ -78,7 +78,7 @@ def window(keys: Keys, n_layer: int) -> Window | None:
         return None
     if not n_swa:
         raise keys.error(WINDOW, "a whole number from 1")
-    return _window(rule.kind, rule.fixed or n_swa, _layers(keys, n_layer, rule))
+    return _window(rule.kind, rule.fixed or n_swa, window_layers(keys, n_layer, rule))
 
 
 def ignored_window(keys: Keys) -> str | None:
@@ -95,7 +95,12 @@ def ignored_window(keys: Keys) -> str | None:
     return f"The file gives a window of {n_swa:,}, which llama.cpp does not use for this architecture."
 
 
-def _layers(keys: Keys, n_layer: int, rule: Rule) -> tuple[bool, ...]:
+def window_layers(keys: Keys, n_layer: int, rule: Rule) -> tuple[bool, ...]:
+    """Which layers of an architecture with a rule have a window (`set_swa_pattern`).
+
+    Raises:
+        ParamError: the file's own pattern has a value that is not allowed.
+    """
     if keys.is_array(PATTERN):
         return keys.flags(PATTERN, n_layer)
     period = keys.number(PATTERN, rule.pattern, high=MAX_LAYERS)
