@@ -7,6 +7,7 @@ from typing import Any
 from kvmodel.errors import ParamError
 from kvmodel.formats.debuglog_settings import MEMORY_INIT, WINDOW_LAYER
 from kvmodel.formats.debuglog_text import lines_of
+from kvmodel.formats.memlog_owner import LoggedModel, settle
 from kvmodel.formats.memlog_parts import LoggedContext, Printed, PrintedPart
 
 N, MIB, TYPE = r"(\d{1,10})", r"(\d{1,12}\.\d{1,6})", r"\((\w{1,16})\)"
@@ -36,6 +37,9 @@ MODEL = _line(r"\b(print_info|llm_load_print_meta|llama_model_load(?:_internal)?
 KEY = _line(r"\bllama_model_loader: - kv +<N>: +(\S{1,128}) +\S{1,32} += (.*)$")
 WHOLE_LIST = re.compile(r"\d{1,10}|\[\d{1,10}(?:, *\d{1,10})*\]", re.ASCII)
 """A value of the loader's list that is whole: long arrays and texts are cut off, and no other kind matters here."""
+
+KEPT = ("general.architecture", "sliding_window_pattern")
+"""Keys that are kept though they are texts, or lists cut off."""
 
 CONTEXT = _line(
     r"\b(?:llama_context|llama_init_from_model|llama_new_context_with_model|llama_init_from_file):"
@@ -74,6 +78,7 @@ def read_contexts(source: str | bytes) -> tuple[LoggedContext, ...]:
     for number, text in enumerate(lines_of(source), 1):
         if len(text) <= MAX_LINE and "=" in text and SPEAKS.search(text):
             reader.take(text, number)
+    settle(reader.contexts, reader.models)
     return tuple(context for context in reader.contexts if context.parts)
 
 
@@ -99,6 +104,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.contexts: list[LoggedContext] = []
+        self.models: list[LoggedModel] = []
         self._n_parts = 0
         self._before = _Before()
         self._begin_model()
@@ -127,6 +133,7 @@ class _Reader:
         self._model: dict[str, str] = {}
         self._keys: dict[str, str] = {}
         self._windows: list[bool] = []
+        self.models.append((self._model, self._keys, self._windows))
 
     def _take_setting(self, text: str) -> None:
         if found := KEY.search(text):
@@ -151,7 +158,7 @@ class _Reader:
         """A line of the loader's list of keys, which comes before all else that is printed of a model."""
         if index == 0 or self._model:
             self._begin_model()
-        if WHOLE_LIST.fullmatch(value) or key == "general.architecture":
+        if WHOLE_LIST.fullmatch(value) or key.endswith(KEPT):
             self._keys.setdefault(key, value)
 
     def _take_shape(self, text: str) -> bool:

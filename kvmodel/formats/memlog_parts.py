@@ -55,7 +55,7 @@ class LoggedContext:
 
     Attributes:
         model: name -> value as printed, of the model.
-        keys: key -> value of the model's file, as far as the loader lists them in full.
+        keys: key -> value of the model's file, as the loader lists them: numbers, and where the windows begin.
         windows: whether each layer has a window, where the log says so; the output layer counts as the last.
         values: name -> value as printed, of the context.
         padded: n_ctx after padding, where the log says so.
