@@ -173,3 +173,12 @@ def test_heads_that_a_log_does_not_give_are_missed():
 def test_a_named_model_explains_a_log_without_one():
     [check] = told("llama_init_from_file: kv self size  = 4096.00 MB\n", find("Llama 7B"), Settings(8192)).checks
     assert check.agrees
+
+
+def test_head_sizes_that_nothing_leads_to_are_missed():
+    text = (STARTUP / "2023-04-f16.log").read_text(encoding="utf-8").replace("n_embd  = 4096", "")
+    found = told(text)
+    assert (found.geometry, found.plan) == (None, None)
+    assert found.missing == (
+        "The log does not describe the model: n_embd_head_k is None; allowed: a line that says it, or n_embd.",
+    )

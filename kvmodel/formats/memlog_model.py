@@ -156,6 +156,8 @@ def _cells_of_all(context: LoggedContext, part: PrintedPart) -> int | None:
 def _head_sizes(model: Mapping[str, str], keys: Keys, which: str, heads: tuple[int, ...]) -> tuple[int, ...]:
     sizes = _sizes(keys, {"k": "key", "v": "value"}[which], len(heads))
     rows = f"n_embd_{which}_gqa"
+    if rows not in model and any(count and not size for count, size in zip(heads, sizes, strict=True)):
+        raise ParamError(f"n_embd_head_{which}", model.get(f"n_embd_head_{which}"), "a line that says it, or n_embd")
     if rows in model:
         widths = per_layer(model, rows, len(heads))
         sizes = tuple(
