@@ -1,22 +1,24 @@
-"""Up to four configurations side by side: the inputs at the left are A, the others name what differs from it."""
+"""Up to four configurations side by side: the inputs are A, the others name what differs from it."""
 
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import session
 from app.panels import draw
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_results import table
 from app.planning_words import refusal_words
-from app.wording import mib, plain
+from app.wording import plain
 from kvmodel.errors import KVModelError
 from kvmodel.figures import plans_figure, plans_table
 from kvmodel.figures.memory_words import describe_plans
 from kvmodel.ggml import KV_TYPES
 from kvmodel.limits import MAX_PLAN_CTX, MAX_PLAN_SEQ
-from kvmodel.memory import MemoryPlan, Rules, bytes_words, plan, refusals
+from kvmodel.memory import MemoryPlan, Rules, bytes_words, mib_words, model_name, plan, refusals
 from kvmodel.models import find, known
 from kvmodel.words import count, joined
 
@@ -31,8 +33,8 @@ WIDTH = 222
 """Pixels of the inputs of one plan: three stand beside each other on a wide page."""
 
 
-def compare(asked: Asked, *, tables: bool) -> None:
-    """All plans below each other, and below them what differs from A.
+def compare(asked: Asked, said: DeltaGenerator, *, tables: bool) -> None:
+    """All plans below each other, and below them what differs from A; which ones fit in its own place.
 
     Raises:
         KVModelError: A cannot be planned.
@@ -40,7 +42,7 @@ def compare(asked: Asked, *, tables: bool) -> None:
     plans, problems = {"A": plan(asked.geometry, asked.settings)}, {}
     above = st.container(border=True, gap="xsmall")
     with st.container(border=True, gap="small"):
-        st.markdown("**What is different from A, the inputs at the left?**")
+        st.markdown("**What is different from A, which is what the inputs say?**")
         with st.container(horizontal=True, gap="small"):
             found = {name: differences(name) for name in OTHERS}
     for name, (model, changes) in found.items():
@@ -53,6 +55,9 @@ def compare(asked: Asked, *, tables: bool) -> None:
             problems[name] = [str(problem)]
     for name, each in plans.items():
         problems[name] = [refusal_words(one, each.settings) for one in refusals(each.geometry, each.settings)]
+    fitting = [name for name, each in plans.items() if each.buffer_bytes <= asked.budget and not problems[name]]
+    words = f"{joined(fitting)} fit{'s' * (len(fitting) == 1)}" if fitting else "None fits"
+    said.markdown(f"##### {words} in {bytes_words(asked.budget)}")
     with above:
         side_by_side(asked, plans, problems, tables=tables)
 
@@ -80,9 +85,7 @@ def side_by_side(asked: Asked, plans: dict[str, MemoryPlan], problems: dict[str,
     """The plans as bars or as a table, and the whole comparison as a file."""
     rows = plans_table(plans, budget=asked.budget)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        fitting = [name for name, each in plans.items() if each.buffer_bytes <= asked.budget and not problems[name]]
-        words = f"{joined(fitting)} fit{'s' * (len(fitting) == 1)}" if fitting else "None fits"
-        st.markdown(f"**{words} in {bytes_words(asked.budget)}**", width="content")
+        st.markdown("**Side by side**", width="content")
         st.download_button(
             "Download CSV", rows.to_csv(index=False), "memory-compared.csv", "text/csv", on_click="ignore"
         )
@@ -95,9 +98,13 @@ def side_by_side(asked: Asked, plans: dict[str, MemoryPlan], problems: dict[str,
     draw(plans_figure(plans, budget=asked.budget, theme=session.theme()), alt=describe_plans(plans))
     saved = plans["A"].buffer_bytes
     for name, each in plans.items():
-        less = saved - each.buffer_bytes
-        against = "" if name == "A" else f", {mib(abs(less))} {'less' if less >= 0 else 'more'} than A"
-        st.caption(plain(f"{name}: {each.geometry.name}, {told(each)}{against}"))
+        against = "" if name == "A" else f", {difference(saved - each.buffer_bytes)}"
+        st.caption(plain(f"{name}: {model_name(each.geometry)}, {told(each)}{against}"))
+
+
+def difference(less: int) -> str:
+    """How a plan stands to A, of so many bytes less."""
+    return f"{mib_words(abs(less))} {'less' if less > 0 else 'more'} than A" if less else "as much as A"
 
 
 def told(planned: MemoryPlan) -> str:

@@ -3,8 +3,10 @@
 from math import isnan
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_results import MIB_COLUMN
 from app.wording import plain
 from kvmodel.figures import checks_table
@@ -20,13 +22,13 @@ MAX_SHOWN = 160
 
 FROM = {
     "log": "The log itself",
-    "model": "The model at the left",
-    "both": "Model and context at the left",
+    "model": "The chosen model",
+    "both": "The chosen model and context",
 }
 
 
-def reconciled(asked: Asked, *, tables: bool) -> None:
-    """A place for a log, and what there is to say about it.
+def reconciled(asked: Asked, said: DeltaGenerator, *, tables: bool) -> None:
+    """A place for a log, and what there is to say about it; in a sentence in its own place.
 
     Raises:
         ParamError: there is no line about memory in it.
@@ -52,19 +54,24 @@ def reconciled(asked: Asked, *, tables: bool) -> None:
         None if source == "log" else asked.geometry,
         asked.settings if source == "both" else None,
     )
+    said.markdown(f"##### {verdict(found)}")
     with st.container(border=True, gap="small"):
         findings(found, lines_of(text), tables=tables)
 
 
-def findings(found: tuple[Reconciliation, ...], lines: list[str], *, tables: bool) -> None:
-    """All sizes in one verdict, then one by one."""
+def verdict(found: tuple[Reconciliation, ...]) -> str:
+    """How many of all sizes are as computed, and how many more are explained."""
     checks = [check for one in found for check in one.checks]
     agreeing = sum(check.agrees and check.buffers_agree is not False for check in checks)
     explained = sum(bool(check.terms) for check in checks)
     rest = f", {explained} more explained" if explained else ""
-    st.markdown(f"**{agreeing} of {count(len(checks), 'printed size')} as computed{rest}**")
+    return f"{agreeing} of {count(len(checks), 'printed size')} as computed{rest}"
+
+
+def findings(found: tuple[Reconciliation, ...], lines: list[str], *, tables: bool) -> None:
+    """What the log leaves open, then its sizes one by one."""
     if any(one.geometry is None for one in found):
-        st.info("The log does not describe its model. Choose it at the left, and compute from the model at the left.")
+        st.info("The log does not describe its model. Choose one, and compute the sizes from the chosen model.")
     else:
         for words in dict.fromkeys(words for one in found for words in one.missing):
             st.info(plain(words))

@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import session
 from app.panels import draw
-from app.planning import KEEP, Asked
+from app.planning import Asked
+from app.planning_model import KEEP
 from app.planning_words import longest, refusal_words, verdict
-from app.wording import mib, plain
+from app.wording import plain
 from kvmodel.figures import (
     growth_figure,
     growth_table,
@@ -23,9 +25,11 @@ from kvmodel.figures.memory_words import describe_growth, describe_memory, descr
 from kvmodel.limits import MAX_BATCH, MAX_PLAN_CTX, MAX_PLAN_SEQ
 from kvmodel.memory import (
     MemoryPlan,
+    beyond_training,
     growth,
     largest_n_ctx,
     log_lines,
+    mib_words,
     plan,
     refusals,
     savings,
@@ -40,16 +44,20 @@ FIELDS = {"n_ctx": "With n_ctx", "n_seq_max": "With slots", "n_ubatch": "With n_
 MIB_COLUMN = st.column_config.NumberColumn(format="%.2f")
 
 
-def results(asked: Asked, *, tables: bool) -> None:
-    """Everything there is to say about one plan.
+def results(asked: Asked, said: DeltaGenerator, *, tables: bool) -> None:
+    """Everything there is to say about one plan, the answer in a sentence in its own place.
 
     Raises:
         KVModelError: it cannot be planned.
     """
     planned = plan(asked.geometry, asked.settings)
-    with st.container(border=True, gap="small"):
-        answer(asked, planned)
+    found = refusals(asked.geometry, asked.settings)
+    said.markdown(f"##### {plain(verdict(planned, asked.budget, found, beside=asked.taken > 0))}")
+    for refusal in found:
+        st.error(plain(refusal_words(refusal, asked.settings)))
     if planned.parts:
+        with st.container(border=True, gap="small"):
+            figures(asked, planned)
         for panel in (choices, places, curve):
             with st.container(border=True, gap="xsmall"):
                 panel(asked, planned, tables=tables)
@@ -58,39 +66,28 @@ def results(asked: Asked, *, tables: bool) -> None:
         st.code("\n".join(log_lines(planned)), language=None, wrap_lines=True)
 
 
-def answer(asked: Asked, planned: MemoryPlan) -> None:
-    """The answer in a sentence and in figures, and what llama.cpp has against it."""
-    found = refusals(asked.geometry, asked.settings)
-    st.markdown(f"##### {plain(verdict(planned, asked.budget, found))}")
-    for refusal in found:
-        st.error(plain(refusal_words(refusal, asked.settings)))
-    if planned.parts:
-        figures(asked, planned)
-    shift = shift_refusal(asked.geometry, asked.settings)
-    if shift is not None and planned.parts:
-        st.caption(plain(f"No context shift: {shift.reason}"))
-
-
 def figures(asked: Asked, planned: MemoryPlan) -> None:
-    """Bytes of all, of K and of V, what is left, and the longest context."""
+    """Bytes of all, of K and of V, what is left, the longest context, and whether it could be shifted."""
     recurrent = planned.geometry.kind == "recurrent"
     fit = largest_n_ctx(asked.geometry, asked.settings, asked.budget)
     with st.container(horizontal=True, gap="medium"):
-        st.metric("all caches", mib(planned.buffer_bytes), width="content")
-        st.metric("R states" if recurrent else "K", mib(planned.k_bytes), width="content")
-        st.metric("S states" if recurrent else "V", mib(planned.v_bytes), width="content")
-        st.metric("left of the budget", mib(asked.budget - planned.buffer_bytes), width="content")
+        st.metric("all caches", mib_words(planned.buffer_bytes), width="content")
+        st.metric("R states" if recurrent else "K", mib_words(planned.k_bytes), width="content")
+        st.metric("S states" if recurrent else "V", mib_words(planned.v_bytes), width="content")
+        st.metric("left of the budget", mib_words(asked.budget - planned.buffer_bytes), width="content")
         st.metric("longest n_ctx that fits", longest(fit), width="content")
-    trained = asked.geometry.n_ctx_train
-    beyond = f" The model was trained on {trained:,} positions." if trained and fit.n_ctx > trained else ""
-    alone = "" if asked.taken else " Weights and compute buffers are not in it: enter at the left what they take."
-    st.caption(f"One more position of n_ctx takes {planned.bytes_per_position:,} bytes.{beyond}{alone}")
+    more = f"One more position of n_ctx takes {planned.bytes_per_position:,} bytes."
+    alone = "" if asked.taken else " Weights and compute buffers are not in it: enter theirs as memory for weights."
+    st.caption(f"{more}{beyond_training(fit)}{alone}")
+    shift = shift_refusal(asked.geometry, asked.settings)
+    if shift is not None:
+        st.caption(plain(f"No context shift: {shift.reason}"))
 
 
 def choices(asked: Asked, planned: MemoryPlan, *, tables: bool) -> None:
     """What each other choice would take."""
     found = sorted(savings(asked.geometry, asked.settings), key=lambda saving: saving.total)
-    st.markdown(f"**What each other choice saves or costs, against {mib(planned.buffer_bytes)} now**")
+    st.markdown(f"**What each other choice saves or costs, against {mib_words(planned.buffer_bytes)} now**")
     if tables:
         table(savings_table(found))
     else:

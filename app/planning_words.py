@@ -1,7 +1,9 @@
 """What the Memory page says: the answer, the facts of a model, and what to do about a refusal."""
 
+from kvmodel.errors import KVModelError, ParamError
 from kvmodel.geometry import Geometry
-from kvmodel.memory import Fit, MemoryPlan, Refusal, Rules, Settings, bytes_words, context_sizes
+from kvmodel.markdown import cut
+from kvmodel.memory import ContextSizes, Fit, MemoryPlan, Refusal, Rules, Settings, bytes_words, model_name
 from kvmodel.types import SWAType
 from kvmodel.words import count, joined
 
@@ -12,16 +14,34 @@ OUTCOMES = {
 }
 
 
-def verdict(plan: MemoryPlan, budget: int, refused: tuple[Refusal, ...] = ()) -> str:
-    """Whether the caches fit, by how much, and whether llama.cpp makes them at all."""
-    name, size = plan.geometry.name, plan.buffer_bytes
+MOST_VALUE = 120
+"""Characters of a wrong value that are shown: files may hold thousands."""
+
+
+def problem_words(problem: KVModelError) -> str:
+    """What is wrong, a long value cut so that what is allowed stays in sight."""
+    if isinstance(problem, ParamError) and isinstance(problem.value, str):
+        return str(ParamError(cut(problem.field, MOST_VALUE), cut(problem.value, MOST_VALUE), problem.allowed))
+    return str(problem)
+
+
+def verdict(plan: MemoryPlan, budget: int, refused: tuple[Refusal, ...] = (), *, beside: bool = False) -> str:
+    """Whether the caches fit, by how much, and whether llama.cpp makes them at all.
+
+    Args:
+        plan: the caches.
+        budget: bytes that there are for them.
+        refused: what llama.cpp has against them.
+        beside: whether the budget is what other things leave.
+    """
+    size = plan.buffer_bytes
     if not plan.parts:
-        return f"{name} is an encoder and has no cache"
+        return f"{model_name(plan.geometry)} is an encoder and has no cache"
     spare = budget - size
-    room = f"the caches take {bytes_words(size)} of {bytes_words(budget)}"
-    answer = f"Yes, it fits: {room}, {bytes_words(spare)} are left"
+    room = f"they take {bytes_words(size)} of {bytes_words(budget)}{' beside the weights' if beside else ''}"
+    answer = f"Yes, the caches fit: {room}, {bytes_words(spare)} are left"
     if spare < 0:
-        answer = f"No, it does not fit: the caches take {bytes_words(size)}, {bytes_words(-spare)} too much"
+        answer = f"No, the caches do not fit: {room}, {bytes_words(-spare)} too much"
     return f"It does not run. {answer}" if refused else answer
 
 
@@ -70,13 +90,8 @@ def facts(geometry: Geometry) -> str:
     return ", ".join(shown) + "."
 
 
-def share(geometry: Geometry, settings: Settings) -> str:
-    """What each slot gets of n_ctx.
-
-    Raises:
-        ParamError: n_ctx is 0 and the model does not say how long it was trained.
-    """
-    sizes = context_sizes(geometry, settings)
+def share(sizes: ContextSizes, settings: Settings) -> str:
+    """What each slot gets of n_ctx."""
     padded = f" (padded to {sizes.n_ctx:,})" if sizes.n_ctx != sizes.asked else ""
     if settings.n_seq_max == 1:
         return f"One slot with all {sizes.asked:,} positions{padded}."
@@ -86,3 +101,11 @@ def share(geometry: Geometry, settings: Settings) -> str:
         f"{settings.n_seq_max} slots share {sizes.asked:,} positions{padded}: {sizes.n_ctx_seq:,} each. For "
         f"{sizes.asked:,} each, ask for {sizes.asked * settings.n_seq_max:,}."
     )
+
+
+def batches(sizes: ContextSizes, settings: Settings) -> str:
+    """What the context makes of n_batch and n_ubatch; nothing if it leaves n_ubatch as it is."""
+    if sizes.n_ubatch >= settings.n_ubatch:
+        return ""
+    why = "at most n_batch, which is at most n_ctx" if sizes.n_batch < settings.n_batch else "at most n_batch"
+    return f"n_ubatch is cut to {sizes.n_ubatch:,}: it is {why}."

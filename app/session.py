@@ -252,6 +252,18 @@ def picture_format() -> str:
     return str(st.session_state.get(PICTURES, "png"))
 
 
+def note_given(place: str, key: str) -> None:
+    """Remember that of the inputs of one place the one with that key was given something last."""
+    if st.session_state[key]:
+        st.session_state[f"given.{place}"] = key
+
+
+def given_last(place: str) -> str | None:
+    """The key of the input of that place that was given something last; None if none was."""
+    key: str | None = st.session_state.get(f"given.{place}")
+    return key
+
+
 def selected(key: str) -> dict[str, Any]:
     """What a visitor selected in a chart, as Streamlit tells it."""
     return dict(st.session_state.get(key, {}).get("selection", {}))

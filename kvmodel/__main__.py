@@ -1,15 +1,18 @@
 """The planner on the command line: `python -m kvmodel memory --gguf FILE --ctx 32768 --type-k q8_0`."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from kvmodel.errors import KVModelError, ParamError
 from kvmodel.formats.memlog import reconcile
 from kvmodel.geometry import Geometry
 from kvmodel.ggml import KV_TYPES
 from kvmodel.limits import MAX_CONFIG_BYTES, MAX_LOG_BYTES
+from kvmodel.markdown import one_line
 from kvmodel.memory import (
     Rules,
     Settings,
@@ -21,50 +24,104 @@ from kvmodel.memory import (
     report,
 )
 from kvmodel.models import find, from_config, from_gguf
+from kvmodel.words import joined
 
 FAILED = 2
 """Exit code of every error, the one of argparse."""
 
+ABOUT = """\
+Size the caches of a model to the byte, or compute the memory lines of a start-up log again.
+
+Name the model by one of --gguf, --config and --model, and say what the context is asked for. With --log, the model and
+the context are those that the log describes; --gguf, --config or --model beside it names the model that the log is held
+against, and no other option is allowed."""
+
+EXAMPLES = """\
+examples:
+  python -m kvmodel memory --model "Gemma 3 12B" --ctx 32768 --slots 4 --type-k q8_0 --budget 8GiB
+  python -m kvmodel memory --gguf model.gguf --ctx 0 --flash-attn --lines
+  python -m kvmodel memory --log server.log --gguf model.gguf
+
+exit codes: 0, or 2 if an option, a file or a value is not allowed"""
+
+NUMBERS = {
+    "--ctx": ("n_ctx", "positions; 0 for the context length of the training"),
+    "--slots": ("n_seq_max", "sequences (n_seq_max)"),
+    "--batch": ("n_batch", "tokens of a batch"),
+    "--ubatch": ("n_ubatch", "tokens of a part of a batch, never more than of a batch"),
+}
+SWITCHES = {
+    "--flash-attn": ("flash_attn", "turn flash attention on"),
+    "--swa-full": ("swa_full", "give window layers as many cells as the others"),
+    "--kv-unified": ("kv_unified", "let all sequences share one stream (rules: streams)"),
+    "--lines": ("lines", "print llama.cpp's log lines as well"),
+}
+CHOICES = {
+    "--type-k": ("type_k", KV_TYPES, "element type of K"),
+    "--type-v": ("type_v", KV_TYPES, "element type of V"),
+    "--rules": ("rules", [rules.value for rules in Rules], "version whose rules count"),
+}
+FLAGS = {flag: told[0] for flag, told in (NUMBERS | SWITCHES | CHOICES).items()} | {"--budget": "budget"}
+"""Every option that describes a context or asks about it, with the name of what it gives."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. An error is one line on the error stream."""
-    options = _parser().parse_args(argv)
+    """Run one command; returns the exit code. An error is one line on the error stream.
+
+    A reader who has seen enough, as `head` has after ten lines, is no error.
+    """
     try:
-        for line in _memory(options):
-            print(line)
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered would fail again when Python ends, so it goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    given = vars(_parser().parse_args(argv))
+    try:
+        told = "\n".join(_reconciled(given) if "log" in given else _planned(given))
     except (KVModelError, OSError) as error:
-        print(f"kvmodel: error: {error}", file=sys.stderr)
+        print(f"kvmodel: error: {one_line(str(error))}", file=sys.stderr)
         return FAILED
+    print(told)
     return 0
 
 
-def _memory(options: argparse.Namespace) -> list[str]:
-    geometry, settings = _geometry(options), _settings(options)
-    if options.log is not None:
-        return _reconciled(options, geometry)
+def _planned(given: dict[str, Any]) -> Iterator[str]:
+    """The plan, what a budget allows, and llama.cpp's lines."""
+    settings = Settings(**{name: value for name, value in given.items() if name in Settings.__match_args__})
+    geometry = _geometry(given)
     if geometry is None:
         raise ParamError("model", None, "one of --gguf, --config or --model, or a --log")
     planned = plan(geometry, settings)
-    lines = [report(planned)]
-    if options.budget is not None:
-        lines += ["", fit_report(largest_n_ctx(geometry, settings, parse_bytes(options.budget)))]
-    return lines + ["", *log_lines(planned)] * options.lines
+    yield report(planned)
+    if "budget" in given:
+        yield "\n" + fit_report(largest_n_ctx(geometry, settings, parse_bytes(given["budget"])))
+    if "lines" in given:
+        yield "\n" + "\n".join(log_lines(planned))
 
 
-def _reconciled(options: argparse.Namespace, geometry: Geometry | None) -> list[str]:
-    lines: list[str] = []
-    for found in reconcile(_bounded(options.log, MAX_LOG_BYTES), geometry):
-        lines += found.missing
-        lines += [f"line {check.line}, {check.name}: {check.told}" for check in found.checks]
-    return lines
+def _reconciled(given: dict[str, Any]) -> Iterator[str]:
+    """Every printed size of a log against the computed one."""
+    others = [flag for flag, name in FLAGS.items() if name in given]
+    if others:
+        raise ParamError("options beside --log", joined(others), "--gguf, --config or --model to name its model")
+    for found in reconcile(_bounded(given["log"], MAX_LOG_BYTES), _geometry(given)):
+        yield from found.missing
+        yield from (f"line {check.line}, {check.name}: {check.told}" for check in found.checks)
 
 
-def _geometry(options: argparse.Namespace) -> Geometry | None:
-    if options.gguf is not None:
-        return from_gguf(options.gguf)
-    if options.config is not None:
-        return from_config(_bounded(options.config, MAX_CONFIG_BYTES))
-    return find(options.model) if options.model is not None else None
+def _geometry(given: dict[str, Any]) -> Geometry | None:
+    if "gguf" in given:
+        return from_gguf(given["gguf"])
+    if "config" in given:
+        return from_config(_bounded(given["config"], MAX_CONFIG_BYTES))
+    return find(given["model"]) if "model" in given else None
 
 
 def _bounded(path: Path, most: int) -> bytes:
@@ -76,55 +133,41 @@ def _bounded(path: Path, most: int) -> bytes:
     return data
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    return Settings(
-        n_ctx=options.ctx,
-        n_seq_max=options.slots,
-        n_batch=options.batch,
-        n_ubatch=options.ubatch,
-        type_k=options.type_k,
-        type_v=options.type_v,
-        flash_attn=options.flash_attn,
-        swa_full=options.swa_full,
-        rules=Rules(options.rules),
-        kv_unified=options.kv_unified,
-    )
-
-
 def _parser() -> argparse.ArgumentParser:
+    """What is not given is not there afterwards, so that a log can refuse what it has no use for."""
     parser = argparse.ArgumentParser("python -m kvmodel", description="An exact model of llama.cpp's KV caches.")
     commands = parser.add_subparsers(required=True, metavar="command")
-    memory = commands.add_parser("memory", help="how much memory the caches of a model take")
+    memory = commands.add_parser(
+        "memory",
+        help="how much memory the caches of a model take",
+        description=ABOUT,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+    )
     model = memory.add_mutually_exclusive_group()
     model.add_argument("--gguf", type=Path, metavar="FILE", help="a GGUF file; only its header is read")
     model.add_argument("--config", type=Path, metavar="FILE", help="a config.json of Hugging Face")
     model.add_argument("--model", metavar="NAME", help="a well-known model")
     memory.add_argument("--log", type=Path, metavar="FILE", help="compute the memory lines of a start-up log again")
-    _add_settings(memory)
-    memory.add_argument("--budget", metavar="SIZE", help="name the longest context that fits, for instance in 8GiB")
-    memory.add_argument("--lines", action="store_true", help="print llama.cpp's log lines as well")
+    _add_context(memory)
+    memory.add_argument(
+        "--budget", metavar="SIZE", help="name the longest context that fits, for instance in 8GiB, and whether the "
+        "model was trained for one as long",
+    )  # fmt: skip
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    default = Settings()
-    for name, value, told in (
-        ("--ctx", default.n_ctx, "positions; 0 for the context length of the training"),
-        ("--slots", default.n_seq_max, "sequences (n_seq_max)"),
-        ("--batch", default.n_batch, "tokens of a batch"),
-        ("--ubatch", default.n_ubatch, "tokens of a part of a batch"),
-    ):
-        parser.add_argument(name, type=int, default=value, metavar="N", help=f"{told} (default: {value})")
-    for name in ("k", "v"):
-        parser.add_argument(f"--type-{name}", choices=KV_TYPES, default="f16", help=f"element type of {name.upper()}")
-    for flag, told in (
-        ("--flash-attn", "turn flash attention on"),
-        ("--swa-full", "give window layers as many cells as the others"),
-        ("--kv-unified", "let all sequences share one stream (rules: streams)"),
-    ):
-        parser.add_argument(flag, action="store_true", help=told)
-    rules = [rules.value for rules in Rules]
-    parser.add_argument("--rules", choices=rules, default=default.rules.value, help="version whose rules count")
+def _add_context(parser: argparse.ArgumentParser) -> None:
+    usual = Settings()
+    for flag, (name, told) in NUMBERS.items():
+        words = f"{told} (default: {getattr(usual, name)})"
+        parser.add_argument(flag, dest=name, type=int, metavar="N", help=words)
+    for flag, (name, allowed, told) in CHOICES.items():
+        words = f"{told} (default: {getattr(usual, name)})"
+        parser.add_argument(flag, dest=name, choices=allowed, help=words)
+    for flag, (name, told) in SWITCHES.items():
+        parser.add_argument(flag, dest=name, action="store_true", help=told)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
-"""The Memory page without a browser: the answer, refusals, files, a comparison and a pasted log."""
+"""The Memory page without a browser: the answer, refusals, a comparison and a pasted log."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -9,48 +7,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from kvmodel.models import find
-from tests.gguf_files import LLAMA, small, write_gguf
-from tests.page import charts, open_app, unescaped, words
+from tests.memory_page import errors, gemma, metrics, open_page, put, told
+from tests.page import charts, unescaped, words
 from tests.sources import ROOT
 
 JANUARY = "0.3.7 (January 2025)"
 SLIDE = (ROOT / "tests/data/live/0.3.11/swa-slide.log").read_text(encoding="utf-8")
 
 
-def open_page() -> AppTest:
-    return open_app().switch_page("views/memory.py").run()
-
-
-def put(page: AppTest, /, **values: Any) -> AppTest:
-    """Set inputs by their key without `memory.`, with __ for a dot; then run once."""
-    kinds = (page.selectbox, page.number_input, page.checkbox, page.text_input, page.text_area, page.toggle)
-    found = {one.key: one for kind in (*kinds, page.segmented_control) for one in kind}
-    for name, value in values.items():
-        found[f"memory.{name.replace('__', '.')}"].set_value(value)
-    return page.run()
-
-
-def gemma(**more: Any) -> AppTest:
-    """Gemma 3 12B with 32,768 positions for four slots."""
-    return put(open_page(), model="Gemma 3 12B", ctx=32768, slots=4, **more)
-
-
-def metrics(page: AppTest) -> dict[str, str]:
-    return {one.label: one.value for one in page.metric}
-
-
-def told(page: AppTest) -> str:
-    return unescaped(words(page))
-
-
-def errors(page: AppTest) -> list[str]:
-    return [unescaped(one.value) for one in page.error]
-
-
 def test_does_gemma_3_12b_fit_at_32k_with_four_slots() -> None:
     page = gemma()
     assert not page.exception
-    assert "Yes, it fits: the caches take 3.41 GiB of 8.00 GiB, 4.59 GiB are left" in told(page)
+    assert "Yes, the caches fit: they take 3.41 GiB of 8.00 GiB, 4.59 GiB are left" in told(page)
     assert metrics(page) == {
         "all caches": "3,488.00 MiB",
         "K": "1,744.00 MiB",
@@ -70,13 +38,15 @@ def test_what_if_k_is_quantised() -> None:
 
 def test_what_is_too_much_is_said() -> None:
     page = gemma(budget=3.0)
-    assert "No, it does not fit: the caches take 3.41 GiB, 416.00 MiB too much" in told(page)
+    assert "No, the caches do not fit: they take 3.41 GiB of 3.00 GiB, 416.00 MiB too much" in told(page)
     assert metrics(page)["left of the budget"] == "-416.00 MiB"
 
 
 def test_weights_take_their_share() -> None:
     page = gemma(taken=6.5)
-    assert "No, it does not fit" in told(page)
+    assert "No, the caches do not fit: they take 3.41 GiB of 1.50 GiB beside the weights, 1.91 GiB too much" in told(
+        page
+    )
     assert "Weights and compute buffers are not in it" not in told(page)
     assert metrics(put(page, taken=9.0))["longest n_ctx that fits"] == "none"
 
@@ -101,6 +71,24 @@ def test_a_refused_choice_says_what_to_change() -> None:
 def test_every_refusal_comes_with_advice(values: dict[str, Any], advice: str) -> None:
     [message] = errors(put(open_page(), **values))
     assert message.endswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("values", "words", "window"),
+    [
+        ({"ubatch": 2048}, "", 4 * 1024 + 2048),
+        ({"ubatch": 4096}, "n_ubatch is cut to 2,048: it is at most n_batch.", 4 * 1024 + 2048),
+        ({"ubatch": 4096, "batch": 4096}, "", 4 * 1024 + 4096),
+        ({"batch": 256}, "n_ubatch is cut to 256: it is at most n_batch.", 4 * 1024 + 256),
+        ({"ctx": 256}, "n_ubatch is cut to 256: it is at most n_batch, which is at most n_ctx.", 256),
+    ],
+)
+def test_n_ubatch_is_no_larger_than_n_batch(values: dict[str, int], words: str, window: int) -> None:
+    page = gemma(**values)
+    assert words in told(page)
+    assert bool(words) == ("n_ubatch is cut" in told(page))
+    heads, full = 8 * 256 * 2 * 2, values.get("ctx", 32768)
+    assert metrics(page)["all caches"] == f"{(8 * full + 40 * window) * heads / 2**20:,.2f} MiB"
 
 
 def test_the_log_lines_of_the_version_are_shown() -> None:
@@ -147,46 +135,6 @@ def test_a_recurrent_model_has_states_and_any_context_fits() -> None:
     assert "R states" in metrics(page)
 
 
-def test_an_uploaded_header_is_read() -> None:
-    page = put(open_page(), source="GGUF file")
-    assert "Give a model at the left" in page.info[0].value
-    page.file_uploader(key="memory.gguf").upload("tiny.gguf", small(), "application/octet-stream")
-    page = page.run()
-    assert "tiny.gguf: llama, 2 layers, 2 KV heads of 16, trained on 8,192 positions." in told(page)
-    assert metrics(page)["all caches"] == f"{8192 * 2 * 2 * 2 * 16 * 2 / 2**20:,.2f} MiB"
-
-
-def test_a_damaged_header_is_one_message() -> None:
-    page = put(open_page(), source="GGUF file")
-    page.file_uploader(key="memory.gguf").upload("tiny.gguf", small()[:60], "application/octet-stream")
-    page = page.run()
-    assert not page.exception
-    assert len(errors(page)) == 1
-    assert "Give a model at the left" in page.info[0].value
-
-
-def test_a_file_is_opened_by_its_path(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "model.gguf", name="A model of mine", keys=LLAMA | {"block_count": 3}, tokens=100)
-    page = put(put(open_page(), source="GGUF file"), path=str(path))
-    assert "A model of mine: llama, 3 layers" in told(page)
-    page = put(page, path=str(tmp_path / "missing.gguf"))
-    assert not page.exception
-    assert len(errors(page)) == 1
-    assert "missing.gguf" in errors(page)[0]
-
-
-def test_a_pasted_config_is_read_and_a_wrong_one_is_told() -> None:
-    config = {
-        "model_type": "llama", "num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8,
-        "num_key_value_heads": 2, "max_position_embeddings": 4096,
-    }  # fmt: skip
-    page = put(put(open_page(), source="config.json"), config__text=json.dumps(config))
-    assert "llama, 4 layers, 2 KV heads of 64, trained on 4,096 positions." in told(page)
-    page = put(page, config__text="{not json")
-    assert not page.exception
-    assert len(errors(page)) == 1
-
-
 def test_n_ctx_0_is_the_length_of_the_training() -> None:
     page = put(open_page(), ctx=0)
     assert "One slot with all 131,072 positions." in told(page)
@@ -202,6 +150,11 @@ def test_up_to_four_plans_are_compared() -> None:
     [chart] = charts(page)
     sums = {note["y"]: note["text"] for note in chart["layout"]["annotations"] if note.get("yref") == "y"}
     assert sums == {"A": "3,488.00 MiB", "B": "2,670.50 MiB", "C": "4,096.00 MiB", "D": "12,288.00 MiB"}
+
+
+def test_a_plan_of_the_same_size_is_told_as_such() -> None:
+    page = put(put(open_page(), page="Compare"), B__slots=8)
+    assert "B: Llama 3.1 8B, n_ctx 8,192, 8 slots, K in f16, V in f16, 0.3.11 (mid-2025), as much as A" in told(page)
 
 
 def test_a_refused_plan_of_a_comparison_does_not_count_as_fitting() -> None:
@@ -253,19 +206,10 @@ def test_a_difference_is_explained_by_its_term() -> None:
 
 def test_a_log_without_its_model_asks_for_one() -> None:
     page = log_page(PRINTED)
-    assert "Choose it at the left" in page.info[0].value
+    assert "compute the sizes from the chosen model" in page.info[0].value
 
 
 def test_a_text_without_memory_lines_is_one_message() -> None:
     page = log_page("main: hello\n")
     assert not page.exception
     assert "without a line about the size of a cache" in errors(page)[0]
-
-
-def test_signs_of_markdown_in_a_file_stay_signs() -> None:
-    page = put(open_page(), source="config.json")
-    config = {"_name_or_path": "![x](https://example.org/x.png)", "model_type": "llama", "num_hidden_layers": 1}
-    config |= {"hidden_size": 64, "num_attention_heads": 1, "max_position_embeddings": 64}
-    page = put(page, config__text=json.dumps(config))
-    assert "![x](https://example.org/x.png)" in told(page)
-    assert "![" not in words(page)

@@ -17,6 +17,7 @@ from tests.sources import ROOT, parsed, python_files, shown
 LAYERS = (  # from the bottom up
     ("errors", "limits", "words", "ggml", "types", "quirks"),
     ("geometry",),
+    ("hparams",),
     ("spans", "cells", "batch", "checks", "show", "markdown"),
     ("slots", "split", "split_legacy", "mask", "defrag", "tensors", "rope", "attention"),
     ("rotation", "kshift", "memory"),

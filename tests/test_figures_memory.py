@@ -255,7 +255,7 @@ def test_a_size_that_cannot_be_computed_is_missing() -> None:
 
 def test_each_picture_in_one_sentence(gemma: MemoryPlan) -> None:
     told = describe_memory(gemma)
-    assert "base 2048.00 MiB in 8 layers, swa 1440.00 MiB in 40 layers" in told
+    assert "base 2,048.00 MiB in 8 layers, swa 1,440.00 MiB in 40 layers" in told
     assert "K and V in q4_0, with flash attention saves most" in describe_savings(savings(GEMMA, FOUR))
     grown = describe_growth(growth(GEMMA, FOUR, "n_seq_max", [1, 4]))
     assert grown == "A curve from 2.47 GiB at n_seq_max 1 to 3.41 GiB at 4."

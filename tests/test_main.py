@@ -1,6 +1,7 @@
 """The command line: a plan of every kind of source, and one clear message with exit code 2 for everything else."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -81,6 +82,64 @@ def test_a_log_is_computed_again(capsys):
 def test_a_log_is_held_against_a_model(capsys, config):
     _, out, _ = run(capsys, "--log", str(LOG), "--config", config)
     assert "The model in the log (gemma3, 6 layers) has another shape." in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (["--ctx", "4096"], "'--ctx'"),
+        (["--slots", "4", "--batch", "8", "--ubatch", "8"], "'--slots, --batch and --ubatch'"),
+        (["--type-k", "f16", "--type-v", "f16", "--rules", "0.3.7"], "'--type-k, --type-v and --rules'"),
+        (["--flash-attn", "--swa-full", "--kv-unified"], "'--flash-attn, --swa-full and --kv-unified'"),
+        (["--lines", "--budget", "8GiB"], "'--lines and --budget'"),
+    ],
+)
+def test_what_a_log_has_no_use_for_is_refused_by_name(capsys, argv, named):
+    code, out, err = run(capsys, "--log", str(LOG), "--model", "Gemma 3 12B", *argv)
+    assert (code, out) == (FAILED, "")
+    allowed = "--gguf, --config or --model to name its model"
+    assert err == f"kvmodel: error: options beside --log is {named}; allowed: {allowed}\n"
+
+
+@pytest.mark.parametrize(("budget", "beyond"), [("2GiB", True), ("1GiB", False)])
+def test_a_budget_for_more_than_the_training_says_so(capsys, config, budget, beyond):
+    _, out, _ = run(capsys, "--config", config, "--budget", budget, "--flash-attn")
+    assert ("The longest that fits is beyond the 8,192 positions that the model was trained on." in out) == beyond
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["--log", str(LOG)], ["--model", "Gemma 3 12B", "--lines"], ["--model", "Llama 3.1 8B"]],
+)
+def test_a_reader_who_leaves_early_is_no_error(argv):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "kvmodel", "memory", *argv],
+            check=False,
+            cwd=ROOT,
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_names_every_option_with_its_default_and_the_exit_codes(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["memory", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert stopped.value.code == 0
+    for told in ("--ctx N positions; 0 for", "(default: 4096)", "(default: 0.3.11)", "exit codes: 0, or 2 if"):
+        assert told in out
+    assert "beside it names the model that the log is held against, and no other option is allowed" in out
+
+
+def test_signs_that_steer_a_terminal_do_not_reach_it(capsys, tmp_path):
+    path = write_gguf(tmp_path / "tiny.gguf", name="Tiny \x1b[2J\n" + "x" * 300)
+    _, out, _ = run(capsys, "--gguf", str(path))
+    assert out.startswith(f"Tiny [2J {'x' * 68}... (llama), 2 layers\n")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from kvmodel.formats.memlog import MAX_TERMS, reconcile
 from kvmodel.formats.memlog_lines import MAX_CONTEXTS, MAX_LINE, MAX_PARTS, read_contexts
 from kvmodel.formats.session import open_sequence
 from kvmodel.geometry import MLA, WINDOW_PATTERNS, Geometry, swa_pattern
+from kvmodel.hparams.windows import RULES
 from kvmodel.memory import Rules, Settings, log_lines, plan, sequence_file_bytes, state_bytes
 from kvmodel.models import find
-from kvmodel.models.windows import RULES
 from tests.memory_cases import ROWS, geometry_of, settings_of
 from tests.sources import ROOT
 

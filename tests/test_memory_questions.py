@@ -17,6 +17,7 @@ from kvmodel.memory import (
     fit_report,
     growth,
     largest_n_ctx,
+    mib_words,
     parse_bytes,
     plan,
     refusals,
@@ -81,7 +82,7 @@ def test_a_budget_in_round_numbers():
 def test_nothing_may_fit():
     fit = largest_n_ctx(LLAMA, Settings(flash_attn=True), 1000)
     assert (fit.n_ctx, fit.plan, fit.next_n_ctx) == (0, None, 256)
-    assert fit_report(fit) == "Nothing fits in 0.00 MiB: 256 takes 32.00 MiB."
+    assert fit_report(fit) == "Nothing fits in 1,000 bytes: 256 takes 32.00 MiB."
 
 
 def test_a_recurrent_model_has_no_longest_context():
@@ -240,4 +241,15 @@ def test_what_is_no_size(text):
 
 
 def test_sizes_in_words():
-    assert [bytes_words(size) for size in (0, 1 << 20, 3 << 29)] == ["0.00 MiB", "1.00 MiB", "1.50 GiB"]
+    sizes = (0, 1, 1000, 1 << 10, 40 << 10, 1 << 20, 3 << 29)
+    told = ["0 bytes", "1 byte", "1,000 bytes", "1.00 KiB", "40.00 KiB", "1.00 MiB", "1.50 GiB"]
+    assert [bytes_words(size) for size in sizes] == told
+
+
+def test_sizes_that_are_held_against_each_other_stay_in_mib():
+    assert [mib_words(size) for size in (-(40 << 10), 104_857, 104_858, 3 << 29)] == [
+        "-40.00 KiB",
+        "102.40 KiB",
+        "0.10 MiB",
+        "1,536.00 MiB",
+    ]

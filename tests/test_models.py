@@ -83,6 +83,7 @@ def test_a_model_of_a_confirmed_figure_is_found_by_name_and_has_its_rows(row):
         ("Qwen3 0.6B", 2 * (1024 + 1024) * 28),
         ("Gemma 3 270M", 2 * (256 + 256) * 18),
         ("Gemma 3 12B", 2 * (2048 + 2048) * 48),
+        ("Gemma 3n E2B", 2 * (512 + 512) * 20),
         ("Gemma 3n E4B", 2 * (512 + 512) * 20),
         ("Gemma 4 26B", 2 * (2 * 2048 * 25 + 2 * 1024 * 5)),
         ("Command-R 35B v01", 2 * (8192 + 8192) * 40),
@@ -94,6 +95,8 @@ def test_a_model_of_a_confirmed_figure_is_found_by_name_and_has_its_rows(row):
         ("Jamba v0.1", 2 * (1024 + 1024) * 4),
         ("Granite 4.0 H Tiny", 2 * (512 + 512) * 4),
         ("Qwen3.5 9B", 32 * 1024),
+        ("Qwen3.5 27B", 64 * 1024),
+        ("Qwen3.5 35B-A3B", 20 * 1024),
         ("Mamba 2.8B", 0),
     ],
 )
@@ -106,6 +109,8 @@ def test_bytes_of_a_token(name, bytes_per_token):
     [  # printed: m25, m27, m28; the others by hand
         ("Qwen3-Next 80B-A3B", 36, 24576, 524288),
         ("Qwen3.5 9B", 24, 24576, 524288),
+        ("Qwen3.5 27B", 48, 3 * (6144 + 2 * 16 * 128), 128 * 6144),
+        ("Qwen3.5 35B-A3B", 30, 24576, 524288),
         ("Mamba 2.8B", 64, 3 * 5120, 16 * 5120),
         ("RWKV6 7B", 32, 2 * 4096, 64 * 4096),
         ("LFM2 1.2B", 10, 2 * 2048, 0),
@@ -125,6 +130,7 @@ def test_recurrent_states(name, layers, n_embd_r, n_embd_s):
     [
         ("Gemma 2 9B", 4096, range(1, 42, 2)),
         ("Gemma 3 1B", 512, (5, 11, 17, 23)),
+        ("Gemma 3n E2B", 512, range(4, 30, 5)),
         ("Gemma 3n E4B", 512, range(4, 35, 5)),
         ("Gemma 4 E4B", 512, (5, 11, 17, 23, 29, 35, 41)),
         ("gpt-oss 20B", 128, range(1, 24, 2)),

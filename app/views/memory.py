@@ -3,7 +3,8 @@
 import streamlit as st
 
 from app import planning, planning_compare, planning_log, planning_results
-from app.planning import KEEP
+from app.planning_model import KEEP
+from app.planning_words import problem_words
 from app.wording import plain
 from kvmodel.errors import KVModelError
 
@@ -19,7 +20,7 @@ PAGES = {
 
 @st.fragment
 def memory() -> None:
-    """The question, the inputs at the left, the answers at the right."""
+    """The question and its answer in a sentence; below them the inputs, and what there is to say about them."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown("#### How much memory do the caches take, and does it fit?", width="content")
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
@@ -28,17 +29,18 @@ def memory() -> None:
                 label_visibility="collapsed", **KEEP,
             )  # fmt: skip
             tables = st.toggle("Show tables", key="memory.tables", **KEEP)
+    said = st.container()
     with st.container(horizontal=True):
         with st.container(border=True, width=INPUTS_WIDTH, gap="small"):
             asked = planning.asked()
         with st.container(width=ANSWERS_WIDTH):
             if asked is None:
-                st.info("Give a model at the left.")
+                st.info("Give a model first.")
                 return
             try:
-                PAGES[page](asked, tables=tables)
+                PAGES[page](asked, said, tables=tables)
             except KVModelError as problem:
-                st.error(plain(str(problem)))
+                st.error(plain(problem_words(problem)))
 
 
 with st.sidebar:

@@ -15,7 +15,7 @@ from kvmodel.figures.memory_looks import WORDS, Look, looks
 from kvmodel.figures.palette import Theme, ThemeName
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import MIB
-from kvmodel.memory import MemoryPlan, mib
+from kvmodel.memory import MemoryPlan, mib_words
 
 By = Literal["layer", "cache", "type"]
 
@@ -157,7 +157,7 @@ def _row_bars(rows: Mapping[str, Mapping[Look, int]], look: Look) -> go.Bar:
         orientation="h",
         name=look.name,
         marker=look.marker,
-        text=[f"{look.letter} {size / MIB:,.2f}" if size else "" for size in sizes],
+        text=[f"{look.letter} {mib_words(int(size)).removesuffix(' MiB')}" if size else "" for size in sizes],
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
@@ -168,7 +168,7 @@ def _row_bars(rows: Mapping[str, Mapping[Look, int]], look: Look) -> go.Bar:
 
 def _sum(name: str, size: int, page: Theme) -> dict[str, Any]:
     return {
-        "text": f"{float(mib(size)):,.2f} MiB",
+        "text": mib_words(size),
         "x": 1,
         "xref": "paper",
         "xanchor": "left",

@@ -14,7 +14,7 @@ from kvmodel.figures.memory_looks import filled, patterned
 from kvmodel.figures.palette import Theme, ThemeName, mix, seq_colour
 from kvmodel.figures.palette import theme as page_of
 from kvmodel.figures.texts import MIB
-from kvmodel.memory import Saving
+from kvmodel.memory import Saving, mib_words
 
 ROW = 22
 MARGIN = {"l": 192, "r": 172, "t": 22, "b": 44}
@@ -94,8 +94,8 @@ def _labels(savings: Sequence[Saving], page: Theme) -> dict[str, Any]:
 
 
 def saving_words(saving: Saving) -> str:
-    """What a choice changes, for a label: MiB with two decimals, and whether llama.cpp refuses it."""
-    size = f"{abs(saving.saved) / MIB:,.2f} MiB"
+    """What a choice changes, for a label: how much, and whether llama.cpp refuses it."""
+    size = mib_words(abs(saving.saved))
     told = f"saves {size}" if saving.saved > 0 else f"takes {size} more" if saving.saved else "changes nothing"
     return f"{told}, refused" if saving.refusals else told
 

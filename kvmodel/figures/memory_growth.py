@@ -16,6 +16,8 @@ HEIGHT = 190
 MARGIN = {"l": 62, "r": 16, "t": 22, "b": 44}
 TITLES = {"n_ctx": "n_ctx", "n_seq_max": "slots (n_seq_max)", "n_ubatch": "n_ubatch"}
 SPARE = 1.08
+FEW_MIB = 5
+"""An axis this short has ticks between whole numbers."""
 
 
 def growth_figure(growth: Growth, *, now: int, budget: int | None = None, theme: ThemeName = "light") -> go.Figure:
@@ -49,9 +51,19 @@ def growth_figure(growth: Growth, *, now: int, budget: int | None = None, theme:
         hovermode="x",
         xaxis=axis(page, title=axis_title(TITLES[growth.field], page), tickformat=",d", nticks=8),
         yaxis=axis(
-            page, title=axis_title("MiB", page), range=[0, most], showgrid=True, gridcolor=page.line, tickformat=",d"
+            page,
+            title=axis_title("MiB", page),
+            range=[0, most],
+            showgrid=True,
+            gridcolor=page.line,
+            tickformat=ticks(most),
         ),
     )
+
+
+def ticks(most: float) -> str:
+    """How an axis of so many MiB writes its numbers: whole ones, unless few of them would be whole."""
+    return ",d" if most > FEW_MIB else ",~r"
 
 
 def columns(growth: Growth) -> dict[str, NDArray[np.int64]]:

@@ -9,8 +9,9 @@ from kvmodel.errors import ParamError
 from kvmodel.figures.memory import By
 from kvmodel.figures.memory_growth import columns
 from kvmodel.figures.memory_looks import looks
-from kvmodel.formats.memlog import LineCheck, Reconciliation
-from kvmodel.memory import Growth, MemoryPlan, Saving, mib
+from kvmodel.formats.memlog import Reconciliation
+from kvmodel.formats.memlog_checks import LineCheck
+from kvmodel.memory import Growth, MemoryPlan, Saving, mib, model_name
 
 CHECK_COLUMNS = ("context", "line", "cache", "printed MiB", "computed MiB", "difference MiB", "explanation")
 
@@ -88,7 +89,7 @@ def _plan_row(name: str, plan: MemoryPlan) -> dict[str, object]:
     asked, sizes = plan.settings, plan.context
     return {
         "name": name,
-        "model": plan.geometry.name,
+        "model": model_name(plan.geometry),
         "n_ctx": sizes.n_ctx,
         "slots": asked.n_seq_max,
         "K type": asked.type_k,

@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from kvmodel.figures.memory_choices import saving_words
-from kvmodel.memory import Growth, MemoryPlan, Saving, bytes_words, mib
+from kvmodel.memory import Growth, MemoryPlan, Saving, bytes_words, mib_words, model_name
 from kvmodel.words import count
 
 
 def describe_memory(plan: MemoryPlan) -> str:
     """What the caches take, in one sentence."""
     if not plan.parts:
-        return f"{plan.geometry.name} has no cache."
-    parts = ", ".join(f"{part.name} {mib(part.total)} MiB in {count(len(part.layers), 'layer')}" for part in plan.parts)
-    return f"Stacked bars of what the caches of {plan.geometry.name} take: {parts}."
+        return f"{model_name(plan.geometry)} has no cache."
+    parts = ", ".join(
+        f"{part.name} {mib_words(part.total)} in {count(len(part.layers), 'layer')}" for part in plan.parts
+    )
+    return f"Stacked bars of what the caches of {model_name(plan.geometry)} take: {parts}."
 
 
 def describe_savings(savings: Sequence[Saving]) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from gguf.constants import GGUF_MAGIC, GGUF_VERSION, GGUFValueType
 
 from kvmodel.errors import ParamError
-from kvmodel.formats.gguf_header_cursor import Cursor, GGUFError
+from kvmodel.formats.gguf_header_cursor import Cursor, GGUFError, Skipped
 from kvmodel.formats.stream import U32, U64, Data
 from kvmodel.limits import INT32_MAX, MAX_HEADER_KEYS, MAX_HEADER_STRING, MAX_LAYERS
 
@@ -58,15 +58,15 @@ class GGUFHeader:
         version: of the format, 2 or 3.
         n_tensors: tensors of this file; of a split model, those of this part.
         values: values by key: numbers, truth values, short texts and numbers for each layer.
-        skipped: how many entries or bytes a value has that is too long to say anything about layers (vocabularies,
-            chat templates), by key.
+        skipped: by key, how many entries or bytes a value has that cannot say anything about layers (vocabularies,
+            chat templates), and what it is.
         n_bytes: bytes from the start of the file to the end of the last value.
     """
 
     version: int
     n_tensors: int
     values: Mapping[str, Value]
-    skipped: Mapping[str, int]
+    skipped: Mapping[str, Skipped]
     n_bytes: int
 
 
@@ -175,7 +175,7 @@ def _text(cursor: Cursor, key: str) -> str | None:
     length = cursor.count(1, f"length of {key}")
     if length > MAX_HEADER_STRING:
         cursor.need(length, key)
-        cursor.skipped[key] = length
+        cursor.skipped[key] = Skipped(length, "a text of {n} bytes")
         return None
     try:
         return cursor.take(length, key).decode()
@@ -189,12 +189,12 @@ def _array(cursor: Cursor, key: str) -> Value | None:
     if kind is GGUFValueType.ARRAY:
         raise GGUFError("type", begin, key, "an array of numbers or texts", "an array of arrays")
     if kind is GGUFValueType.STRING:
-        cursor.skipped[key] = cursor.skip_texts(key)
+        cursor.skipped[key] = Skipped(cursor.skip_texts(key), "an array of {n} texts")
         return None
     dtype = np.dtype(SCALARS[kind])
     count = cursor.count(dtype.itemsize, f"entries of {key}")
     begin = cursor.need(count * dtype.itemsize, key)
     if count > MAX_LAYERS:
-        cursor.skipped[key] = count
+        cursor.skipped[key] = Skipped(count, "an array of {n} entries")
         return None
     return tuple(np.frombuffer(bytes(cursor.data[begin : cursor.offset]), dtype).tolist())

@@ -2,6 +2,7 @@
 
 import struct
 from dataclasses import dataclass, field
+from typing import Self
 
 from gguf.constants import GGUFValueType
 
@@ -19,6 +20,22 @@ class GGUFError(FormatError):
     """A header that cannot be read; `kind` is one of GGUF_KINDS."""
 
 
+class Skipped(int):
+    """How long a value is that was only moved past.
+
+    Attributes:
+        words: what it is, for a message, such as "an array of 32,000 texts".
+    """
+
+    words: str
+
+    def __new__(cls, length: int, words: str) -> Self:
+        """A length, with `{n}` in the words standing for it."""
+        made = super().__new__(cls, length)
+        made.words = words.format(n=f"{length:,}")
+        return made
+
+
 @dataclass
 class Cursor:
     """A place in the bytes of a header; every read checks that the bytes are there.
@@ -26,12 +43,12 @@ class Cursor:
     Attributes:
         data: the file, or its first bytes.
         offset: bytes read.
-        skipped: how long the values are that were only moved past, by key.
+        skipped: what was only moved past, by key.
     """
 
     data: Data
     offset: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, Skipped] = field(default_factory=dict)
 
     def need(self, n: int, name: str) -> int:
         """Move past the next `n` bytes and return where they begin."""

@@ -1,18 +1,21 @@
 """The geometry and the settings that a start-up log tells of."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvmodel.errors import KVModelError, ParamError
-from kvmodel.formats.memlog_lines import LoggedContext
-from kvmodel.geometry import MLA, WINDOW_PATTERNS, Geometry, swa_pattern
+from kvmodel.formats.memlog_fields import NUMBER, keys_of, number, per_layer
+from kvmodel.formats.memlog_parts import LoggedContext, PrintedPart
+from kvmodel.formats.memlog_per_state import per_state_type
+from kvmodel.formats.memlog_states import states_of
+from kvmodel.formats.memlog_windows import windows_of
+from kvmodel.geometry import MLA, Geometry
 from kvmodel.ggml import KV_TYPES
+from kvmodel.hparams.keys import Keys
+from kvmodel.hparams.shape import own_layers
+from kvmodel.hparams.states import RECURRENT
 from kvmodel.limits import MAX_LAYERS
 from kvmodel.memory import Rules, Settings
-from kvmodel.types import SWAType
-
-NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -23,36 +26,37 @@ class Told:
         geometry: the model, None if the log does not describe one.
         settings: of the context; types are those of its first transformer cache.
         missing: what the log does not say, a sentence each.
+        stateless: why the size of recurrent states is not known, None if it is or there are none.
     """
 
     geometry: Geometry | None
     settings: Settings | None
     missing: tuple[str, ...]
+    stateless: str | None = None
 
 
 def told_by(context: LoggedContext) -> Told:
     """Geometry and settings of a logged context."""
     missing: list[str] = []
-    found: list[Geometry | Settings | None] = []
-    for what, make in (("model", geometry_of), ("context", settings_of)):
-        try:
-            found.append(make(context))
-        except KVModelError as error:
-            found.append(None)
-            missing.append(f"The log does not describe the {what}: {error}.")
-    geometry, settings = found
-    return Told(
-        geometry if isinstance(geometry, Geometry) else None,
-        settings if isinstance(settings, Settings) else None,
-        tuple(missing),
-    )
+    geometry = settings = stateless = None
+    try:
+        geometry, stateless = _model_of(context)
+    except KVModelError as error:
+        missing.append(f"The log does not describe the model: {error}.")
+    try:
+        settings = settings_of(context)
+    except KVModelError as error:
+        missing.append(f"The log does not describe the context: {error}.")
+    if stateless is not None:
+        missing.append(f"The log does not give the model's state sizes: {stateless}.")
+    return Told(geometry, settings, tuple(missing), stateless)
 
 
 def rules_of(context: LoggedContext) -> Rules:
     """The version that wrote a log, by what its lines are called."""
     if context.streams:
         return Rules.STREAMS
-    newer = context.padded is not None or any(part.name != "kv" or part.n_seqs for part in context.parts)
+    newer = context.padded is not None or any(part.name != "kv" or part.n_seqs for part in context.caches)
     return Rules.MID_2025 if newer or "causal_attn" in context.values else Rules.JANUARY_2025
 
 
@@ -63,10 +67,12 @@ def settings_of(context: LoggedContext) -> Settings:
         ParamError: the log does not say n_ctx, or a number is out of range.
     """
     values = context.values
-    part = next((part for part in context.parts if part.name != "recurrent"), context.parts[0])
-    n_ctx = number(values, "n_ctx") or part.cells
+    parts = context.caches or context.parts
+    part = next((part for part in parts if part.name != "recurrent"), parts[0])
+    n_ctx = number(values, "n_ctx") or number(context.model, "n_ctx") or part.cells or _cells_of_all(context, part)
     if n_ctx is None:
         raise ParamError("n_ctx", None, "a line that says it")
+    unsaid = per_state_type(context)
     streams = max((part.n_stream or 1 for part in context.parts), default=1)
     halves = {half.name: half.cells for half in context.parts}
     return Settings(
@@ -74,8 +80,8 @@ def settings_of(context: LoggedContext) -> Settings:
         n_seq_max=number(values, "n_seq_max") or part.n_seqs or 1,
         n_batch=number(values, "n_batch") or 2048,
         n_ubatch=number(values, "n_ubatch") or 512,
-        type_k=part.type_k if part.type_k in KV_TYPES else "f16",
-        type_v=part.type_v if part.type_v in KV_TYPES else "f16",
+        type_k=part.type_k if part.type_k in KV_TYPES else unsaid,
+        type_v=part.type_v if part.type_v in KV_TYPES else unsaid,
         flash_attn=values.get("flash_attn", "0") not in {"0", "disabled", "false"},
         swa_full="swa" in halves and halves["swa"] == halves.get("base"),
         rules=rules_of(context),
@@ -87,85 +93,86 @@ def geometry_of(context: LoggedContext) -> Geometry:
     """The model of a logged context.
 
     Widths of rows are taken where they are printed (n_embd_k_gqa), for one layer or for all; windows from the layers'
-    own lines or from what the architecture is known for.
+    own lines or from what the architecture is known for. Where no head size is printed it is n_embd / n_head, the rule
+    of the versions that print none.
 
     Raises:
-        ParamError: the log does not say n_layer, or a value is out of range.
+        ParamError: the log does not say n_layer or the heads, or a value is out of range.
     """
-    model = context.model
-    n_layer = number(model, "n_layer")
-    if n_layer is None or not 1 <= n_layer <= MAX_LAYERS:
+    return _model_of(context)[0]
+
+
+def _model_of(context: LoggedContext) -> tuple[Geometry, str | None]:
+    """The model, and why the sizes of its states are not known, None if they are."""
+    model, keys = context.model, keys_of(context)
+    if "block_count" not in keys:
         raise ParamError("n_layer", model.get("n_layer"), f"a whole number from 1 to {MAX_LAYERS}")
-    arch = model.get("arch", "llama")
-    heads = per_layer(model, "n_head_kv", n_layer)
-    states = _states(model)
-    ssm = any(states) and not any(heads)
-    swa_type, n_swa, windows = _windows(context, arch, n_layer)
-    return Geometry(
+    n_layer = keys.n_layer()
+    states = states_of(keys, _heads(context, keys, n_layer))
+    heads = states.heads
+    own = own_layers(keys, n_layer)
+    swa_type, n_swa, windows = windows_of(context, keys, n_layer, own)
+    geometry = Geometry(
         n_layer,
         heads,
-        _head_sizes(model, "k", heads),
-        _head_sizes(model, "v", heads),
+        _head_sizes(model, keys, "k", heads),
+        _head_sizes(model, keys, "v", heads),
         name=model.get("general.name", "n/a"),
-        arch=arch,
+        arch=keys.arch,
         swa_type=swa_type,
         n_swa=n_swa,
         swa_layers=windows,
-        n_layer_kv_from_start=20 if arch == "gemma3n" and n_layer > 20 else None,
+        n_layer_kv_from_start=own,
         mla=_mla(model),
-        recurrent_layers=ssm or tuple(any(states) and not count for count in heads),
-        n_embd_r=states[0],
-        n_embd_s=states[1],
-        n_ctx_train=number(model, "n_ctx_train") or 0,
+        n_ctx_train=keys.number("context_length", 0),
         rope=model.get("rope type", "0") != "-1",
+        recurrent_layers=states.layers,
+        n_embd_r=states.of_each(states.n_embd_r),
+        n_embd_s=states.of_each(states.n_embd_s),
     )
+    return geometry, states.missing
 
 
-def number(values: Mapping[str, str], name: str) -> int | None:
-    """A whole number as printed, None if there is none."""
-    found = NUMBER.fullmatch(values.get(name, ""))
-    return int(found[0]) if found else None
+def _heads(context: LoggedContext, keys: Keys, n_layer: int) -> tuple[int, ...]:
+    """KV heads of each layer; the oldest logs give them as query heads for each of them (n_gqa), or are as many."""
+    if keys.arch in RECURRENT:
+        return (0,) * n_layer
+    if NUMBER.search(context.model.get("n_head_kv", "")):
+        return per_layer(context.model, "n_head_kv", n_layer)
+    if "attention.head_count_kv" in keys:
+        return keys.per_layer("attention.head_count_kv", n_layer)
+    if "attention.head_count" not in keys:
+        raise ParamError("n_head_kv", context.model.get("n_head_kv"), "a line that says it")
+    shared = number(context.model, "n_gqa") or 1
+    return tuple(count // shared for count in keys.per_layer("attention.head_count", n_layer))
 
 
-def per_layer(values: Mapping[str, str], name: str, n_layer: int) -> tuple[int, ...]:
-    """A value of each layer: printed once if it is the same for all, else as a list in brackets; 0 if not printed.
-
-    Raises:
-        ParamError: the list has not one entry for each layer.
-    """
-    found = [int(digits) for digits in NUMBER.findall(values.get(name, "0"))] or [0]
-    if len(found) not in {1, n_layer}:
-        raise ParamError(name, f"a list of {len(found)}", f"one entry for each of the {n_layer} layers")
-    return tuple(found) if len(found) == n_layer else (found[0],) * n_layer
+def _cells_of_all(context: LoggedContext, part: PrintedPart) -> int | None:
+    """The cells of one layer where the first versions print those of all of them (n_mem)."""
+    n_layer = number(context.model, "n_layer")
+    return part.n_mem // n_layer if part.n_mem and n_layer else None
 
 
-def _head_sizes(model: Mapping[str, str], which: str, heads: tuple[int, ...]) -> tuple[int, ...]:
-    sizes = per_layer(model, f"n_embd_head_{which}", len(heads))
+def _head_sizes(model: Mapping[str, str], keys: Keys, which: str, heads: tuple[int, ...]) -> tuple[int, ...]:
+    sizes = _sizes(keys, {"k": "key", "v": "value"}[which], len(heads))
     rows = f"n_embd_{which}_gqa"
-    if rows not in model:
-        return sizes
-    widths = per_layer(model, rows, len(heads))
-    return tuple(
-        width // count if count and width % count == 0 else size
-        for width, count, size in zip(widths, heads, sizes, strict=True)
-    )
+    if rows not in model and any(count and not size for count, size in zip(heads, sizes, strict=True)):
+        raise ParamError(f"n_embd_head_{which}", model.get(f"n_embd_head_{which}"), "a line that says it, or n_embd")
+    if rows in model:
+        widths = per_layer(model, rows, len(heads))
+        sizes = tuple(
+            width // count if count and width % count == 0 else size
+            for width, count, size in zip(widths, heads, sizes, strict=True)
+        )
+    return sizes
 
 
-def _states(model: Mapping[str, str]) -> tuple[int, int]:
-    """Elements of the states of Mamba (`n_embd_r` and `n_embd_s` in llama-hparams.cpp); others print no sizes."""
-    conv, inner, state = (number(model, f"ssm_{name}") or 0 for name in ("d_conv", "d_inner", "d_state"))
-    groups = number(model, "ssm_n_group") or 0
-    return max(conv - 1, 0) * (inner + 2 * groups * state), inner * state
-
-
-def _windows(context: LoggedContext, arch: str, n_layer: int) -> tuple[SWAType, int, tuple[bool, ...] | None]:
-    n_swa = number(context.model, "n_swa") or 0
-    kind, pattern = WINDOW_PATTERNS.get(arch, (SWAType.STANDARD, 1))
-    logged = tuple(context.windows[:n_layer])
-    windows = logged if len(logged) == n_layer else swa_pattern(n_layer, pattern)
-    if not n_swa or not any(windows):
-        return SWAType.NONE, n_swa, None
-    return kind, n_swa, windows
+def _sizes(keys: Keys, which: str, n_layer: int) -> tuple[int, ...]:
+    if f"attention.{which}_length" in keys:
+        return keys.per_layer(f"attention.{which}_length", n_layer)
+    n_embd = keys.number("embedding_length", 0)
+    query = keys.per_layer("attention.head_count", n_layer, 0)
+    return tuple(n_embd // count if count else 0 for count in query)
 
 
 def _mla(model: Mapping[str, str]) -> MLA | None:

@@ -1,60 +1,27 @@
-"""The terms by which a printed size can differ from a computed one, each as a change to what was assumed."""
+"""The terms by which a printed size can differ from a computed one: which of them a log leaves possible."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from kvmodel.errors import KVModelError
-from kvmodel.formats.memlog_lines import LoggedContext, PrintedPart
+from kvmodel.formats.memlog_change import Assumed, Change, Term
 from kvmodel.formats.memlog_model import Told, told_by
+from kvmodel.formats.memlog_parts import LoggedContext, PrintedPart
 from kvmodel.geometry import Geometry
 from kvmodel.ggml import KV_TYPES
-from kvmodel.limits import MAX_PLAN_CTX
-from kvmodel.memory import KeptMLA, Rules, Settings, context_sizes, plan
+from kvmodel.limits import MAX_PLAN_CTX, MAX_PLAN_SEQ
+from kvmodel.memory import KeptMLA, Rules, context_sizes, plan
 from kvmodel.types import SWAType
 from kvmodel.words import count
 
+MIB = 1 << 20
+
+OLDEST_TYPES = ("f32", "f16")
+"""What the versions that print no types can keep (`memory_f16`)."""
+
 PAD = 256
 """The most that padding adds to n_ctx is less than this."""
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """What a size is computed from."""
-
-    geometry: Geometry
-    settings: Settings
-
-
-@dataclass(frozen=True)
-class Term:
-    """One thing that is not as assumed.
-
-    Attributes:
-        name: types, padding, n_ctx, slots, n_ubatch, flash attention, streams, swa_full, window, shared layers,
-            layers without KV, latent attention, model or version.
-        told: what the log has and what was assumed, a sentence.
-    """
-
-    name: str
-    told: str
-
-
-@dataclass(frozen=True)
-class Change:
-    """A term and the fields it sets; several changes can be made together."""
-
-    term: Term
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    geometry: Mapping[str, Any] = field(default_factory=dict)
-
-    def made(self, assumed: Assumed) -> Assumed:
-        """What was assumed, with this change.
-
-        Raises:
-            ParamError: the changed fields do not go together with the others.
-        """
-        return Assumed(replace(assumed.geometry, **self.geometry), replace(assumed.settings, **self.settings))
 
 
 def changes(assumed: Assumed, context: LoggedContext, part: PrintedPart) -> tuple[Change, ...]:
@@ -63,8 +30,7 @@ def changes(assumed: Assumed, context: LoggedContext, part: PrintedPart) -> tupl
     Those that a log states itself come before those that are only supposed.
     """
     told = told_by(context)
-    makers = (_types, _n_ctx, _slots, _numbers, _model, _streams, _swa, _version, _shared, _without_kv, _latent)
-    found = (change for make in makers for change in make(assumed, told, part))
+    found = (change for make in MAKERS for change in make(assumed, told, part))
     return tuple(change for change in found if _differs(change, assumed))
 
 
@@ -75,6 +41,10 @@ def _types(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change]:
         words = " and ".join(f"{name[-1].upper()} {kind}" for name, kind in given.items())
         were = f"{assumed.settings.type_k} and {assumed.settings.type_v}"
         yield Change(Term("types", f"The log has {words}; {were} were assumed."), given)
+    if part.name == "kv" and not given and part.printed.k is None:
+        for kind in OLDEST_TYPES:
+            words = f"The log names no types; K and V of {kind} are this large."
+            yield Change(Term("types", words), {"type_k": kind, "type_v": kind})
 
 
 def _n_ctx(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
@@ -94,6 +64,16 @@ def _n_ctx(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
             yield Change(Term("n_ctx", words), {"n_ctx": n_ctx})
 
 
+def _unpadded(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change]:
+    """Versions of 2023 give the cache n_ctx cells as they are; those that pad print n_ctx afterwards."""
+    n_ctx, rules = assumed.settings.n_ctx, assumed.settings.rules
+    if n_ctx and part.name == "kv" and part.cells is None and rules is Rules.JANUARY_2025:
+        padded = context_sizes(assumed.geometry, assumed.settings).cells
+        if padded != n_ctx and assumed.geometry.kind == "attention":
+            words = f"The cache has {n_ctx:,} cells, not {padded:,}: that version does not pad n_ctx."
+            yield Change(Term("padding", words), cells=n_ctx)
+
+
 def _implied(assumed: Assumed, part: PrintedPart) -> list[int]:
     """The n_ctx that a printed size comes to, if nothing else says it: a whole number of cells of the printed types."""
     kinds = {"type_k": part.type_k, "type_v": part.type_v}
@@ -102,7 +82,7 @@ def _implied(assumed: Assumed, part: PrintedPart) -> list[int]:
         row = plan(assumed.geometry, replace(assumed.settings, **given)).bytes_per_token
     except KVModelError:
         return []
-    cells = round(float(part.printed.total) * (1 << 20) / row) if row else 0
+    cells = round(float(part.printed.total) * MIB / row) if row else 0
     return [cells] if 0 < cells <= MAX_PLAN_CTX else []
 
 
@@ -111,6 +91,30 @@ def _slots(assumed: Assumed, told: Told, part: PrintedPart) -> Iterator[Change]:
         if n_seq_max:
             words = f"The log has {count(n_seq_max, 'sequence')}; {assumed.settings.n_seq_max} was assumed."
             yield Change(Term("slots", words), {"n_seq_max": n_seq_max})
+    implied = _implied_slots(assumed, part)
+    if implied is not None:
+        words = f"States of {count(implied, 'sequence')} are this large; {assumed.settings.n_seq_max} was assumed."
+        yield Change(Term("slots", words), {"n_seq_max": implied})
+
+
+def _implied_slots(assumed: Assumed, part: PrintedPart) -> int | None:
+    """Sequences of a recurrent cache whose log does not count them: a cell holds one."""
+    if assumed.geometry.kind != "recurrent" or part.n_seqs is not None:
+        return None
+    each = 4 * sum(r + s for r, s in assumed.geometry.states)
+    found = part.cells or (round(float(part.printed.total) * MIB / each) if each else 0)
+    return found if 0 < found <= MAX_PLAN_SEQ else None
+
+
+def _earlier_states(assumed: Assumed, _: Told, part: PrintedPart) -> Iterator[Change]:
+    """A cache of 2026 can hold some earlier states of each sequence, to go back to (n_rs_seq)."""
+    if part.name == "recurrent" and part.n_rs_seq:
+        held = 1 + part.n_rs_seq
+        words = (
+            f"Each sequence has {count(part.n_rs_seq, 'earlier state')} beside its own (rs_seq), {held} times the size."
+        )
+        widths = {name: tuple(held * n for n in getattr(assumed.geometry, name)) for name in ("n_embd_r", "n_embd_s")}
+        yield Change(Term("earlier states", words), geometry=widths)
 
 
 def _numbers(assumed: Assumed, told: Told, _: PrintedPart) -> Iterator[Change]:
@@ -209,7 +213,7 @@ def _differs(change: Change, assumed: Assumed) -> bool:
         context_sizes(made.geometry, made.settings)
     except KVModelError:
         return False
-    return made != assumed
+    return made != assumed or change.cells is not None
 
 
 def _shape(geometry: Geometry) -> tuple[object, ...]:
@@ -218,3 +222,21 @@ def _shape(geometry: Geometry) -> tuple[object, ...]:
 
 def _shown(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
+
+
+MAKERS = (
+    _types,
+    _n_ctx,
+    _unpadded,
+    _slots,
+    _earlier_states,
+    _numbers,
+    _model,
+    _streams,
+    _swa,
+    _version,
+    _shared,
+    _without_kv,
+    _latent,
+)
+"""The likeliest first; those that a log states itself come before those that are only supposed."""

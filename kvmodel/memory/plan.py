@@ -6,6 +6,7 @@ from functools import cached_property
 from kvmodel.geometry import Geometry
 from kvmodel.ggml import GGMLType, ggml_type
 from kvmodel.memory.context import ContextSizes, context_sizes, has_windows
+from kvmodel.memory.names import model_name
 from kvmodel.memory.parts import LayerMemory, PartMemory
 from kvmodel.memory.settings import KeptMLA, Rules, Settings
 from kvmodel.memory.units import bytes_words, mib
@@ -78,7 +79,7 @@ class MemoryPlan(Shown):
             f"{sizes.n_ubatch}, flash attention {'on' if sizes.flash_attn else 'off'}, rules of llama.cpp "
             f"{asked.rules.words}: {bytes_words(self.buffer_bytes) if self.parts else 'no cache, as for every encoder'}"
         )
-        title = f"{self.geometry.name} ({self.geometry.arch}), {count(self.geometry.n_layer, 'layer')}"
+        title = f"{model_name(self.geometry)} ({self.geometry.arch}), {count(self.geometry.n_layer, 'layer')}"
         return Card(title, facts, tables=(Table.of(COLUMNS, map(_row, self.parts)),))
 
     def by_layer(self) -> tuple[tuple[int, str, int, int], ...]:

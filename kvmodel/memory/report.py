@@ -17,13 +17,20 @@ def report(plan: MemoryPlan) -> str:
 
 
 def fit_report(fit: Fit) -> str:
-    """What a budget allows, in a sentence or two."""
+    """What a budget allows, in a sentence or two; another one if that is beyond the model's training."""
     if fit.plan is None:
         return f"Nothing fits in {bytes_words(fit.budget)}: {fit.next_n_ctx:,} takes {bytes_words(fit.next_bytes)}."
     told = f"In {bytes_words(fit.budget)} fits n_ctx {fit.n_ctx:,} ({mib(fit.plan.buffer_bytes)} MiB)"
     if not fit.next_n_ctx:
-        return f"{told}, the longest that is planned for."
-    return f"{told}; {fit.next_n_ctx:,} takes {mib(fit.next_bytes)} MiB."
+        return f"{told}, the longest that is planned for.{beyond_training(fit)}"
+    return f"{told}; {fit.next_n_ctx:,} takes {mib(fit.next_bytes)} MiB.{beyond_training(fit)}"
+
+
+def beyond_training(fit: Fit) -> str:
+    """A sentence, after a space, about a longest context that is beyond the model's training; else nothing."""
+    trained = fit.plan.geometry.n_ctx_train if fit.plan else 0
+    beyond = f" The longest that fits is beyond the {trained:,} positions that the model was trained on."
+    return beyond if 0 < trained < fit.n_ctx else ""
 
 
 def _sums(plan: MemoryPlan) -> Iterator[str]:

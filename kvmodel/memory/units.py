@@ -5,8 +5,11 @@ import re
 import numpy as np
 
 from kvmodel.errors import ParamError
+from kvmodel.words import count
 
+KIB = 1 << 10
 MIB = 1 << 20
+GIB = 1 << 30
 
 UNITS = {
     "": 1,
@@ -53,5 +56,15 @@ def parse_bytes(text: str, field: str = "budget") -> int:
 
 
 def bytes_words(size: int) -> str:
-    """A size for a sentence: GiB with two decimals from one GiB on, else MiB as llama.cpp prints them."""
-    return f"{size / (1 << 30):,.2f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):,.2f} MiB"
+    """A size for a sentence: GiB with two decimals from one GiB on, else what `mib_words` makes of it."""
+    return f"{size / GIB:,.2f} GiB" if size >= GIB else mib_words(size)
+
+
+def mib_words(size: int) -> str:
+    """A size for a label, to be held against others: MiB with two decimals, smaller units where those say too little.
+
+    Below a tenth of a MiB these are KiB, and below one KiB bytes.
+    """
+    if abs(size) >= MIB / 10:
+        return f"{size / MIB:,.2f} MiB"
+    return f"{size / KIB:,.2f} KiB" if abs(size) >= KIB else count(size, "byte")

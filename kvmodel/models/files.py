@@ -9,7 +9,7 @@ from kvmodel.formats.gguf_header import GGUFHeader, open_header, read_header
 from kvmodel.formats.model_config import read_config
 from kvmodel.formats.stream import Data
 from kvmodel.geometry import Geometry
-from kvmodel.models.shape import check_arch, from_keys
+from kvmodel.hparams.shape import ARCH_ALLOWED, check_arch, from_keys
 
 SPLIT_NAME = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.IGNORECASE)
 PATTERN_NOTE = "The file's layer_types differ from the layers that llama.cpp gives a window, which are used here."
@@ -60,14 +60,17 @@ def from_config(text: str | bytes, *, name: str = "", source: str = "config.json
 
 
 def _from_header(header: GGUFHeader, *, source: str) -> Geometry:
-    values = header.values
+    # A value that was moved past stands in for itself as words: where a number is wanted, the message shows them.
+    values = {**header.values, **{key: skipped.words for key, skipped in header.skipped.items()}}
     if values.get("general.type", "model") != "model":
         raise ParamError("general.type", values["general.type"], "model; adapters and projectors have no cache")
     if "general.architecture" not in values:
         raise ParamError("general.architecture", "missing", _advice(header, source))
+    if "general.architecture" in header.skipped:
+        raise ParamError("general.architecture", values["general.architecture"], ARCH_ALLOWED)
     arch = check_arch(values["general.architecture"])
     own = {key.removeprefix(f"{arch}."): value for key, value in values.items() if key.startswith(f"{arch}.")}
-    name = values.get("general.name")
+    name = header.values.get("general.name")
     title = name if isinstance(name, str) and name else source or arch
     return from_keys(arch, own, name=title, source=source)
 

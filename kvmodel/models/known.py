@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from kvmodel.errors import ParamError
 from kvmodel.geometry import Geometry
-from kvmodel.models.shape import from_keys
+from kvmodel.hparams.shape import from_keys
 
 LONGEST_NAME = 200
 CLOSE = 0.5

@@ -53,7 +53,7 @@ def test_does_it_fit_and_what_if_k_is_quantised_in_under_a_minute(page: Page, se
     started = monotonic()
     open_memory(page, server)
     ask(page)
-    answer = page.get_by_text("Yes, it fits: the caches take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
+    answer = page.get_by_text("Yes, the caches fit: they take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
     expect(answer).to_be_in_viewport()
     told = {note["y"]: note["text"] for note in figure_json(page)["layout"]["annotations"] if note.get("yref") == "y"}
     assert told["K in q8_0"] == "saves 817.50 MiB"
@@ -98,3 +98,50 @@ def test_nothing_is_wider_than_the_page(new_page: Callable[..., Page], server: S
     for box in (chart.bounding_box() for chart in page.locator(".js-plotly-plot").all()):
         assert box
         assert box["width"] > 450
+
+
+@pytest.mark.parametrize("width", [1400, 820])
+def test_the_answer_is_in_sight_without_scrolling(new_page: Callable[..., Page], server: Server, width: int) -> None:
+    page = new_page(viewport={"width": width, "height": 900})
+    open_memory(page, server)
+    ask(page)
+    expect(page.get_by_text("Yes, the caches fit: they take 3.41 GiB of 8.00 GiB")).to_be_in_viewport(ratio=1)
+    for name in ("Context (n_ctx)", "Slots (n_seq_max)", "Memory (GiB)", "n_batch", "n_ubatch"):
+        expect(page.get_by_role("spinbutton", name=name, exact=True)).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [1400, 820])
+def test_a_long_name_stays_in_its_column(
+    new_page: Callable[..., Page], server: Server, tmp_path: Path, width: int
+) -> None:
+    path = write_gguf(tmp_path / "mine.gguf", name="W" * 300)
+    page = new_page(viewport={"width": width, "height": 900})
+    open_memory(page, server)
+    look_at(page, "GGUF file")
+    with rerun(page):
+        page.locator("input[type=file]").set_input_files(path)
+    told = page.get_by_text(f"{'W' * 77}...: llama, 2 layers")
+    expect(told).to_be_visible()
+    box, column = told.bounding_box(), page.get_by_test_id("stFileUploader").bounding_box()
+    assert box
+    assert column
+    assert box["x"] + box["width"] <= column["x"] + column["width"] + 1
+
+
+def test_a_path_given_after_a_file_is_shown(page: Page, server: Server, tmp_path: Path) -> None:
+    first = write_gguf(tmp_path / "first.gguf", name="The first")
+    second = write_gguf(tmp_path / "second.gguf", name="The second", keys=LLAMA | {"block_count": 3})
+    third = write_gguf(tmp_path / "third.gguf", name="The third")
+    open_memory(page, server)
+    look_at(page, "GGUF file")
+    with rerun(page):
+        page.locator("input[type=file]").set_input_files(first)
+    with rerun(page):
+        page.get_by_label("Or path of a GGUF file").fill(str(second))
+        page.keyboard.press("Enter")
+    expect(page.get_by_text("The second: llama, 3 layers")).to_be_visible()
+    expect(page.get_by_text("the uploaded file first.gguf is left aside")).to_be_visible()
+    with rerun(page):
+        page.locator("input[type=file]").set_input_files(third)
+    expect(page.get_by_text("The third: llama, 2 layers")).to_be_visible()
+    expect(page.get_by_text("the file at the path is left aside")).to_be_visible()

@@ -5,10 +5,10 @@ from typing import Any
 
 from kvmodel.errors import ParamError
 from kvmodel.geometry import MLA, Geometry
+from kvmodel.hparams.keys import Keys
+from kvmodel.hparams.states import BOTH, EVERY_FEW, RECURRENT, recurrent_layers, state_sizes
+from kvmodel.hparams.windows import ignored_window, window
 from kvmodel.limits import MAX_HEAD_SIZE, MAX_HEADS
-from kvmodel.models.keys import Keys
-from kvmodel.models.states import BOTH, EVERY_FEW, RECURRENT, recurrent_layers, state_sizes
-from kvmodel.models.windows import ignored_window, window
 from kvmodel.types import GEMMA3N_OWN_LAYERS, SWAType
 
 WITHOUT_CACHE = (
@@ -62,6 +62,9 @@ BAICHUAN_ALIBI_LAYERS = 40
 """The one size of baichuan that subtracts distances, told by its layers."""
 
 
+ARCH_ALLOWED = "a name of at most 64 letters, such as llama"
+
+
 def from_keys(
     arch: str, values: Mapping[str, Any], *, name: str = "model", source: str = "", notes: Iterable[str] = ()
 ) -> Geometry:
@@ -95,7 +98,7 @@ def from_keys(
         swa_type=found.kind if found else SWAType.NONE,
         n_swa=found.n_swa if found else 0,
         swa_layers=found.layers if found else None,
-        n_layer_kv_from_start=_own_layers(keys, n_layer),
+        n_layer_kv_from_start=own_layers(keys, n_layer),
         mla=_mla(keys) if latent else None,
         recurrent_layers=recurrent,
         n_embd_r=tuple(n_embd_r if keeps else 0 for keeps in recurrent),
@@ -160,8 +163,12 @@ def _mla(keys: Keys) -> MLA:
     return mla
 
 
-def _own_layers(keys: Keys, n_layer: int) -> int | None:
-    """Layers from the first on that own K and V; None if all of them do (`n_layer_kv_from_start`)."""
+def own_layers(keys: Keys, n_layer: int) -> int | None:
+    """Layers from the first on that own K and V; None if all of them do (`n_layer_kv_from_start`).
+
+    Raises:
+        ParamError: a key has a value that is not allowed.
+    """
     if keys.arch == "gemma3n":
         return min(GEMMA3N_OWN_LAYERS, n_layer)
     if keys.arch == "gemma4":
@@ -185,5 +192,5 @@ def check_arch(arch: object) -> str:
     """
     if not isinstance(arch, str) or not 0 < len(arch) <= 64 or not arch.isprintable():
         shown = arch if not isinstance(arch, str) else arch[:64]
-        raise ParamError("general.architecture", shown, "a name of at most 64 letters, such as llama")
+        raise ParamError("general.architecture", shown, ARCH_ALLOWED)
     return arch

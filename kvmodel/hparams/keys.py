@@ -12,7 +12,7 @@ class Keys:
 
     Args:
         arch: llama.cpp's name of the architecture, for messages.
-        values: numbers, truth values and one number for each layer.
+        values: numbers, truth values and one number for each layer; a text is what a file has in their place.
     """
 
     def __init__(self, arch: str, values: Mapping[str, Any]) -> None:
@@ -47,6 +47,8 @@ class Keys:
         Raises:
             ParamError: it is missing and there is no default, or the entries are too few, too many or out of range.
         """
+        if isinstance(self._values.get(key), str):
+            raise self.error(key, f"one number for each of the {n_layer} layers, or one for all")
         if key not in self or not self.is_array(key):
             return (self.number(key, default, 0, high),) * n_layer
         entries = self._values[key]
@@ -67,10 +69,20 @@ class Keys:
             raise self.error(key, "truth values")
         return tuple(bool(entry) for entry in entries)
 
-    def positive(self, key: str) -> bool:
-        """Whether a number is there and above zero."""
+    def is_number(self, key: str) -> bool:
+        """Whether the value is one number."""
         value = self._values.get(key)
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    def positive(self, key: str) -> bool:
+        """Whether a number is there and above zero.
+
+        Raises:
+            ParamError: there is something else.
+        """
+        if key in self and not self.is_number(key):
+            raise self.error(key, "a number")
+        return key in self and bool(self._values[key] > 0)
 
     def is_array(self, key: str) -> bool:
         """Whether the value has entries rather than being one number."""

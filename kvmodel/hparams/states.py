@@ -1,7 +1,7 @@
 """Which layers of an architecture keep a recurrent state, and of what size: `load_hparams` and llama-hparams.cpp."""
 
+from kvmodel.hparams.keys import Keys
 from kvmodel.limits import MAX_HEAD_SIZE, MAX_LAYERS
-from kvmodel.models.keys import Keys
 
 RECURRENT = ("mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7")
 """Every layer is recurrent, and there is no other cache (`llm_arch_is_recurrent`)."""
@@ -18,8 +18,19 @@ EVERY_FEW = ("qwen35", "qwen35moe", "qwen3next")
 BOTH = ("falcon-h1",)
 """Every layer has attention and a state, side by side."""
 
+NEEDED = {
+    **dict.fromkeys(("rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"), "wkv.head_size"),
+    **dict.fromkeys(("lfm2", "lfm2moe"), "shortconv.l_cache"),
+}
+"""The key that a state's size cannot be told without, of architectures whose states are not Mamba's."""
+
 TOKEN_SHIFT_COUNT = 2
 FULL_ATTENTION_INTERVAL = 4
+
+
+def has_states(arch: str) -> bool:
+    """Whether an architecture has recurrent layers (`llm_arch_is_recurrent`, `llm_arch_is_hybrid`)."""
+    return arch in (*RECURRENT, *WITHOUT_HEADS, *WITHOUT_HEADS_AND_FFN, *EVERY_FEW, *BOTH)
 
 
 def recurrent_layers(keys: Keys, n_layer: int, heads: tuple[int, ...]) -> tuple[bool, ...]:
@@ -49,6 +60,9 @@ def state_sizes(keys: Keys) -> tuple[int, int]:
     Raises:
         ParamError: a key is missing or has a value that is not allowed.
     """
+    needed = NEEDED.get(keys.arch)
+    if needed is not None and needed not in keys:
+        raise keys.error(needed, f"a whole number from 1 to {MAX_HEAD_SIZE}")
     if "wkv.head_size" in keys:
         n_embd = keys.number("embedding_length", high=MAX_HEAD_SIZE)
         shifts = keys.number("token_shift_count", TOKEN_SHIFT_COUNT, high=MAX_LAYERS)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from kvmodel.geometry import swa_pattern
+from kvmodel.hparams.keys import Keys
 from kvmodel.limits import MAX_LAYERS
-from kvmodel.models.keys import Keys
 from kvmodel.types import SWAType
 
 WINDOW = "attention.sliding_window"
@@ -78,12 +78,13 @@ def window(keys: Keys, n_layer: int) -> Window | None:
         return None
     if not n_swa:
         raise keys.error(WINDOW, "a whole number from 1")
-    return _window(rule.kind, rule.fixed or n_swa, _layers(keys, n_layer, rule))
+    return _window(rule.kind, rule.fixed or n_swa, window_layers(keys, n_layer, rule))
 
 
 def ignored_window(keys: Keys) -> str | None:
     """What to say of a window that the file has and llama.cpp does not use, None if there is none."""
-    if keys.arch in RULES or keys.arch in LAYER_BY_LAYER or not keys.positive(WINDOW):
+    used = keys.arch in RULES or keys.arch in LAYER_BY_LAYER
+    if used or not keys.is_number(WINDOW) or not keys.positive(WINDOW):
         return None
     n_swa = keys.number(WINDOW)
     if keys.arch == "phi3":
@@ -94,7 +95,12 @@ def ignored_window(keys: Keys) -> str | None:
     return f"The file gives a window of {n_swa:,}, which llama.cpp does not use for this architecture."
 
 
-def _layers(keys: Keys, n_layer: int, rule: Rule) -> tuple[bool, ...]:
+def window_layers(keys: Keys, n_layer: int, rule: Rule) -> tuple[bool, ...]:
+    """Which layers of an architecture with a rule have a window (`set_swa_pattern`).
+
+    Raises:
+        ParamError: the file's own pattern has a value that is not allowed.
+    """
     if keys.is_array(PATTERN):
         return keys.flags(PATTERN, n_layer)
     period = keys.number(PATTERN, rule.pattern, high=MAX_LAYERS)

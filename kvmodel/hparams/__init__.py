@@ -1,0 +1,1 @@
+"""What llama.cpp makes of a model's keys (`llama_model::load_hparams`): heads, windows and states of every layer."""
