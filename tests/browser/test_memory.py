@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -13,7 +12,6 @@ from tests.gguf_files import LLAMA, write_gguf
 from tests.sources import ROOT
 
 SLIDE = (ROOT / "tests/data/live/0.3.11/swa-slide.log").read_text(encoding="utf-8")
-MINUTE = 60
 
 
 def open_memory(page: Page, server: Server) -> None:
@@ -49,8 +47,7 @@ def ask(page: Page) -> None:
     fill(page, "Slots (n_seq_max)", "4")
 
 
-def test_does_it_fit_and_what_if_k_is_quantised_in_under_a_minute(page: Page, server: Server) -> None:
-    started = monotonic()
+def test_three_inputs_tell_whether_it_fits_and_one_more_what_quantised_k_saves(page: Page, server: Server) -> None:
     open_memory(page, server)
     ask(page)
     answer = page.get_by_text("Yes, the caches fit: they take 3.41 GiB of 8.00 GiB, 4.59 GiB are left")
@@ -60,7 +57,6 @@ def test_does_it_fit_and_what_if_k_is_quantised_in_under_a_minute(page: Page, se
     expect(page.locator(".js-plotly-plot").first).to_be_in_viewport(ratio=1)
     choose(page, "K type (type_k)", "q8_0")
     assert metric(page, "all caches") == "2,670.50 MiB"
-    assert monotonic() - started < MINUTE
 
 
 def test_an_uploaded_header_is_planned(page: Page, server: Server, tmp_path: Path) -> None:
