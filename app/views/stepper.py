@@ -29,11 +29,12 @@ def stepper(every: float | None) -> None:
         every: seconds between two steps while playing, None while not.
     """
     session.tick()
-    bar = st.container()
+    frame = st.container(gap="xsmall")
+    bar = frame.container()
     moment = session.moment()
-    with st.container(horizontal=True):
+    with frame.container(horizontal=True):
         wide = WIDE if len(moment.parts) == 1 else WIDE_FOR_TWO
-        pictures, words = st.container(width=wide), st.container()
+        pictures, words = st.container(width=wide, gap="xsmall"), st.container(gap="xsmall")
     with pictures.container(border=True, gap="xsmall"):
         panels.cells(moment)
     with bar:
