@@ -9,8 +9,8 @@ from kvmodel.figures.palette import PATTERNS, Theme
 LINE_HEIGHT, MOST_LINES = 20, 2
 """Pixels of a line of the legend, and lines from which on shorter forms are taken where there are any."""
 
-CHAR_WIDTH, MARK_WIDTH = 6.4, 11.5
-"""Pixels of a character, and of a mark with the space before its words."""
+CHAR_WIDTH, MARK_WIDTH, WIDE_MARK_WIDTH = 6.4, 11.5, 16
+"""Pixels of a character, and of a square and any other mark with the space before its words."""
 
 SIZES = {"■": 19, "□": 19}
 MARK_SIZE = 14
@@ -42,7 +42,8 @@ class Entry:
     @property
     def width(self) -> float:
         """Pixels that it takes, about."""
-        return (MARK_WIDTH if self.mark else 0) + CHAR_WIDTH * len(self.name) + GAPS[self.gap]
+        mark = MARK_WIDTH if self.mark in SIZES else WIDE_MARK_WIDTH if self.mark else 0
+        return mark + CHAR_WIDTH * len(self.name) + GAPS[self.gap]
 
     @property
     def text(self) -> str:

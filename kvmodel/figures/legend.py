@@ -42,7 +42,17 @@ def sequence_entries(cells: NDArray[np.uint64], page: Theme) -> list[Item]:
     if not seqs:
         return []
     named = tuple(swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in seqs)
-    return [Forms((named, _numbers(seqs, page), _key(seqs, page), _colours(seqs, page)))]
+    return [
+        Forms(
+            (
+                named,
+                _numbers(seqs, page),
+                _key(seqs, page),
+                _told(seqs, ": number on hover", page),
+                _told(seqs, "", page),
+            )
+        )
+    ]
 
 
 def _numbers(seqs: tuple[int, ...], page: Theme) -> tuple[Entry, ...]:
@@ -60,10 +70,10 @@ def _key(seqs: tuple[int, ...], page: Theme) -> tuple[Entry, ...]:
     return (Entry("sequence", page.muted, "", gap=CLOSE), *_closed([*colours, *patterns]))
 
 
-def _colours(seqs: tuple[int, ...], page: Theme) -> tuple[Entry, ...]:
-    """The colours in their order, and how many sequences there are; the mouse and the table name them."""
+def _told(seqs: tuple[int, ...], how: str, page: Theme) -> tuple[Entry, ...]:
+    """The colours in their order, how many sequences there are, and how to know which is which."""
     colours = [Entry("", SEQUENCES[rest], gap="") for rest in sorted({seq % len(SEQUENCES) for seq in seqs})]
-    return (*colours, Entry(f" {count(len(seqs), 'sequence')}", page.muted, ""))
+    return (*colours, Entry(f" {count(len(seqs), 'sequence')}{how}", page.muted, ""))
 
 
 def _closed(series: list[Entry]) -> list[Entry]:
@@ -77,7 +87,7 @@ def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme
     entries: list[Item] = []
     if SEVERAL in codes:
         long, short = (swatch(words, page.several, page) for words in ("several sequences", "several"))
-        entries.append(Forms(((long,), (long,), (long,), (short,))))
+        entries.append(Forms(((long,), (long,), (long,), (long,), (short,))))
     elif PLAIN in codes and coded.codes.shape[1] == TALL:
         entries.append(swatch("shared", page.filled, page))
     if ((part.pos != NO_POS) & (part.seqs == 0)).any():

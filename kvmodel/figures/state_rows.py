@@ -1,7 +1,7 @@
 """Where states and sequences stand in a picture of a recurrent cache, and the lines between them.
 
 Cells stand in rows; above each row are the sequences of the same numbers. x counts columns, y counts pixels downwards.
-Up to two rows have room for every word; more are half as high, so that four rows take no more than two.
+Up to two rows have room for every word; of more, four rows take little more.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Heights(NamedTuple):
         return sum(self)
 
 
-ROOMY, LOW = Heights(24, 38, 62, 30, 34), Heights(18, 18, 34, 10, 14)
+ROOMY, LOW = Heights(24, 38, 62, 30, 34), Heights(18, 18, 38, 10, 20)
 """Heights of few rows, and of many."""
 
 

@@ -33,9 +33,11 @@ def words(part: PartSnapshot, coded: Coded, rows: Rows, texts: NDArray[np.str_])
     places = [str(pos) for pos in part.pos[cells].tolist()]
     if rows.is_low:
         places = [place if len(place) <= chars else "" for place in places]
+    size = SMALL if rows.is_low else SMALL - 1
+    tokens = [f"<br>{_short(text, chars)}" if text else "" for text in _tokens(rows, texts[cells])]
     told = [
-        f"<b>{place}</b><br><span style='font-size:10px'>{seqs}{f'<br>{_short(text, chars)}' if text else ''}</span>"
-        for place, seqs, text in zip(places, owners, _tokens(rows, texts[cells]), strict=True)
+        f"<b>{place}</b><br><span style='font-size:{size}px'>{seqs}{token}</span>"
+        for place, seqs, token in zip(places, owners, tokens, strict=True)
     ]
     box = rows.high.box
     shared = (np.bitwise_count(part.seqs[cells]) > 1) * box * FOOT / TALL / 2
