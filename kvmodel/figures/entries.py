@@ -26,7 +26,7 @@ LIFT = 10
 BETWEEN, CLOSE = "\u2003\u2002", "\u2002"
 """Space between two entries, and between those of one series, that no browser folds."""
 
-GAPS = {BETWEEN: 19.5, CLOSE: 6.5, "": 0.0}
+GAPS = {BETWEEN: 19.5, CLOSE: 8.5, "": 0.0}
 """Pixels of each space."""
 
 
