@@ -15,7 +15,7 @@ WIDE, WIDE_FOR_TWO = 730, 784
 """Pixels of the pictures' column, with one map or two; on a page too narrow for both columns the other goes below."""
 
 SENTENCES_HEIGHT = 385
-"""Pixels of the panel that scrolls."""
+"""Pixels of the panel that scrolls; style sheet and key listener know it by its key, `beside`."""
 
 PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}
 
@@ -39,7 +39,7 @@ def stepper(every: float | None) -> None:
         panels.cells(moment)
     with bar:
         controls.bar()
-    with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
+    with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall", key="beside"):
         beside(moment)
     with words.container(border=True, gap="xsmall"):
         panels.memory(moment)
