@@ -212,7 +212,7 @@ def _side_words(part: PartSnapshot, rows: Rows, page: Theme) -> list[dict[str, A
     ]
     if part.n_cells > rows.n:
         more = f"and {part.n_cells - rows.n:,} more"
-        told.append(left | {"x": 0, "xanchor": "left", "xshift": 0, "y": rows.height - 4, "text": more})
+        told.append(right | {"y": rows.box_bottom(rows.n - 1) + rows.high.arc + SMALL, "text": more})
     return told
 
 
