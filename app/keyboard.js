@@ -5,11 +5,22 @@ const ENDS = { Home: "first", End: "last" };
 const OWN_KEYS =
   "input, textarea, select, [contenteditable=true], [role=slider], [role=radiogroup], [role=menu], [role=listbox], [role=grid], [role=dialog]";
 
+// No key scrolls a panel that cannot have the focus, and Streamlit's cannot.
+const reach = () => {
+  for (const panel of document.querySelectorAll(".st-key-beside")) {
+    panel.tabIndex = panel.scrollHeight > panel.clientHeight ? 0 : -1;
+    panel.setAttribute("role", "region");
+    panel.setAttribute("aria-label", "Beside the map");
+  }
+};
+
 export default function ({ data, setStateValue }) {
   if (window.kvmodelKeys?.visit !== data.visit) {
     window.kvmodelKeys = { visit: data.visit, jumps: 0, to: "first", steps: 0 };
   }
+  reach();
   const count = (event) => {
+    if (event.key === "Tab") reach();
     const step = STEPS[event.key];
     const end = ENDS[event.key];
     if (!(step || end) || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;

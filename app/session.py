@@ -134,9 +134,10 @@ def is_choice(name: str, key: str) -> bool:
     return True
 
 
-def look_as_given(name: str, key: str) -> None:
-    """Look at something else, by its name in the view, as the widget with that key says."""
-    if is_choice(name, key):
+def look_as_given(name: str, key: str, allowed: range | None = None) -> None:
+    """Look at something else, by its name in the view, as the widget with that key says; not at what is not allowed."""
+    value = st.session_state[key]
+    if (allowed is None or value is None or value in allowed) and is_choice(name, key):
         visit().look(**{name: st.session_state[key]})
 
 

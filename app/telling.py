@@ -29,12 +29,13 @@ def happened(moment: Moment) -> None:
     if not moment.step:
         first_look(moment)
         return
+    if not moment.beat:
+        failure(moment)
     if note := moment.timeline.scenario.ops[moment.step - 1].note:
         st.text(note)
     if moment.beat:
         beat_by_beat(moment)
         return
-    failure(moment)
     events = moment.timeline.events_of(moment.step)
     told = [f"1. {explain(event)}" for event in events[:MAX_SENTENCES]]
     st.markdown("\n".join(told))
@@ -60,7 +61,7 @@ def failure(moment: Moment) -> None:
     if story is None:
         return
     fits = [] if story.fits is None else [f"Of its {count(story.n_tokens, 'token')} the first {story.fits:,} fit."]
-    lines = [plain(story.what), *fits, "", *(f"1. {plain(remedy)}" for remedy in story.remedies)]
+    lines = [f"**{plain(story.what)}**", *fits, "", *(f"1. {plain(remedy)}" for remedy in story.remedies)]
     st.error("\n".join(lines))
     trials(moment)
 

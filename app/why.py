@@ -7,6 +7,7 @@ from app import session
 from app.lower import mask_of
 from app.moment import Moment
 from app.wording import plain
+from kvmodel.errors import ParamError
 from kvmodel.snapshot import PartSnapshot
 from kvmodel.why import cell_story, mask_story
 
@@ -17,25 +18,30 @@ MOST_HISTORY = 12
 def why(moment: Moment) -> None:
     """Which cell, and all there is to say about it."""
     part = session.half(moment.parts)
-    cell = session.visit().view.cell
-    cell = cell if cell is not None and cell < part.n_cells else None
-    key = session.key_for(session.CELL, cell)
     asked, asking = st.columns(2, gap="small")
-    asked.number_input(
-        "Cell",
-        0,
-        part.n_cells - 1,
-        cell,
-        key=key,
-        placeholder="click one, or type",
-        on_change=session.look_as_given,
-        args=(session.CELL, key),
-    )
+    cell = number(asked, "Cell", session.CELL, session.visit().view.cell, part.n_cells, "click one, or type")
     if cell is None:
         st.caption("Where its content came from, who owns it, what happened to it, and which token sees it.")
         return
     seen(moment, part, cell, asking)
     about(moment, part, cell)
+
+
+def number(
+    place: DeltaGenerator, label: str, name: str, value: int | None, n: int, empty: str | None = None
+) -> int | None:
+    """A number from 0 to below `n` by its name in the view; of another one it says so, and the view stays as it was.
+
+    The input itself has no bounds, since a browser drops a number beyond them without a word.
+    """
+    key = session.key_for(name, value)
+    taken = (name, key, range(n))
+    typed = place.number_input(
+        label, value=value, step=1, key=key, placeholder=empty, on_change=session.look_as_given, args=taken
+    )
+    if typed is not None and not 0 <= typed < n:
+        st.error(plain(str(ParamError(label.lower(), typed, f"0 to {n - 1}"))))
+    return value if value is not None and value < n else None
 
 
 def about(moment: Moment, part: PartSnapshot, cell: int) -> None:
@@ -64,15 +70,6 @@ def seen(moment: Moment, part: PartSnapshot, cell: int, asking: DeltaGenerator) 
     frame, ubatch = found
     stored = next(each for each in session.parts_at(frame) if each.name == part.name)
     row = min(session.visit().view.query or 0, len(ubatch) - 1)
-    key = session.key_for(session.QUERY, row)
-    asking.number_input(
-        "Asked by new token",
-        0,
-        len(ubatch) - 1,
-        row,
-        key=key,
-        on_change=session.look_as_given,
-        args=(session.QUERY, key),
-    )
+    row = number(asking, "Asked by new token", session.QUERY, row, len(ubatch)) or 0
     causal = moment.timeline.scenario.context.causal_attn
     st.markdown(plain(mask_story(stored, ubatch, row, cell, causal=causal, tokens=moment.timeline.tokens)))

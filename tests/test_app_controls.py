@@ -198,3 +198,17 @@ def test_an_own_scenario_comes_back_after_another_was_picked(page: AppTest) -> N
     pick(page, "picked", "cache-full")
     press(page, "Undo")
     assert page.slider[0].max == 3
+
+
+def test_a_cell_or_token_that_there_is_not_is_told(page: AppTest) -> None:
+    press(page, "Next")
+    panel(page, "why")
+    number(page, "Cell").set_value(1).run()
+    for label, most in (("Cell", 31), ("Asked by new token", 1)):
+        for typed in (32, 2_000_000, -1):
+            number(page, label).set_value(typed).run()
+            told = [error.value.replace("\\", "") for error in page.error]
+            assert told == [f"{label.lower()} is {typed}; allowed: 0 to {most}"]
+            assert "Cell 1 holds position 1 of sequence 0" in words(page).replace("\\", "")
+        number(page, label).set_value(1).run()
+        assert not page.error

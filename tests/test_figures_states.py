@@ -184,12 +184,39 @@ def test_a_tail_to_another_row_is_told_in_words() -> None:
     assert part.tail[:20].tolist() == [*range(19, -1, -1)]
     assert by_name["far tails"]["text"] == [f"→ {19 - seq}" for seq in (*range(8), *range(12, 20))]
     assert len(by_name["tails"]["x"]) == 4
-    narrow = traces(states_figure(part, width=400))
-    assert [name for name in narrow if name.startswith("states from")] == [
-        "states from 5",
-        "states from 10",
-        "states from 15",
+
+
+def test_many_states_stand_in_low_rows_with_every_number() -> None:
+    copies = [{"op": "seq_cp", "src": seq, "dst": seq + 32} for seq in (0, 12)]
+    part = last(played(64, [begun(*range(64)), *copies]))
+    figure = states_figure(part)
+    by_name = traces(figure)
+    assert [name for name in by_name if name.startswith("states")] == [
+        "states",
+        *(f"states from {i}" for i in (16, 32, 48)),
     ]
+    assert by_name["cells"]["customdata"].ravel().tolist() == [*range(64)]
+    assert by_name["sequences"]["text"] == [*map(str, range(64))]
+    told = {re.sub(r"<[^>]+>", "|", text) for text in by_name["text in cells"]["text"]}
+    assert {"|1|||0, 32|", "|1|||12 +1|", "|1|||1|", "|1|||63|"} <= told
+    two_rows = states_figure(last(played(24, [begun(*range(24))])))
+    assert spec(figure)["layout"]["height"] <= spec(two_rows)["layout"]["height"] + 60
+
+
+@pytest.mark.parametrize("width", [None, 400, 250])
+@pytest.mark.parametrize("n", [1, 12, 25, 64, 1024])
+def test_no_number_of_states_is_higher_than_a_screen_allows(n: int, width: int | None) -> None:
+    part = last(played(n, [begun(*range(min(n, 64)))]))
+    layout = spec(states_figure(part, before=part, selected=0, width=width))["layout"]
+    assert layout["height"] <= 476
+
+
+def test_a_source_in_another_low_row_is_told_under_the_cell() -> None:
+    ops = [begun(*range(32)), {"op": "seq_cp", "src": 3, "dst": 40}, begun(40)]
+    timeline = played(64, ops)
+    frames = timeline.frames_of(3)
+    labels = [traces(states_figure(timeline.cursor().seek(i).first))["numbers"]["text"] for i in frames]
+    assert any("<b>←" in text for told in labels for text in told)
 
 
 def test_owners_that_do_not_fit_are_counted() -> None:

@@ -1,6 +1,6 @@
 """The older transformer cache against the literal reference, on anything that Hypothesis draws."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from hypothesis import strategies as st
@@ -33,6 +33,7 @@ from kvmodel.slots import SlotSearch
 from kvmodel.types import CacheParams, SWAType
 from tests import strategies
 from tests.compare import batch_of, search_of
+from tests.legacy_states import cells_of, reference_state, state_of
 from tests.reference import INT32_MAX, Token
 from tests.reference.legacy import Crash, Decoded, RefLegacy, Updated
 
@@ -277,46 +278,6 @@ class LegacyMachine(RuleBasedStateMachine):
                 [s in cells.seqs[i] and cells.pos[i] <= p and p - cells.pos[i] < n_swa for i in range(self.ref.n)]
                 for p, s in queries
             ]
-
-
-def cells_of(cache: RefLegacy) -> list[tuple[int, frozenset[int]]]:
-    return [(pos, frozenset(seqs)) for pos, seqs in zip(cache.cells.pos, cache.cells.seqs, strict=True)]
-
-
-def state_of(cache: LegacyCache, seqs: Sequence[int]) -> dict[str, object]:
-    cells = cache.cells
-    return {
-        "pos": cells.pos.tolist(),
-        "delta": cells.delta.tolist(),
-        "seqs": cells.seqs.tolist(),
-        "token": cells.token.tolist(),
-        "head": cache.head,
-        "used": cache.used,
-        "n": cache.n,
-        "has_shift": cache.has_shift,
-        "do_defrag": cache.do_defrag,
-        "cell_max": cache.cell_max,
-        "max_pos": cache.max_pos,
-        "pos_max": [cache.seq_pos_max(seq) for seq in seqs],
-    }
-
-
-def reference_state(cache: RefLegacy, seqs: Sequence[int]) -> dict[str, object]:
-    cells = cache.cells
-    return {
-        "pos": cells.pos,
-        "delta": cells.delta,
-        "seqs": [sum(1 << seq for seq in owners) for owners in cells.seqs],
-        "token": cells.serial,
-        "head": cache.head,
-        "used": cache.used,
-        "n": cache.n,
-        "has_shift": cache.has_shift,
-        "do_defrag": cache.do_defrag,
-        "cell_max": cache.cell_max(),
-        "max_pos": cache.max_pos(),
-        "pos_max": [cache.seq_pos_max(seq) for seq in seqs],
-    }
 
 
 TestLegacy = LegacyMachine.TestCase

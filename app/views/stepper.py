@@ -17,7 +17,7 @@ WIDE, WIDE_FOR_TWO = 730, 784
 """Pixels of the pictures' column, with one map or two; on a page too narrow for both columns the other goes below."""
 
 SENTENCES_HEIGHT = 385
-"""Pixels of the panel that scrolls."""
+"""Pixels of the panel that scrolls; style sheet and key listener know it by its key, `beside`."""
 
 HEAD_START = 0.04
 """Seconds that the browser has for the map before it hears of the other pictures; at once it would draw all later."""
@@ -34,17 +34,18 @@ def stepper(every: float | None) -> None:
         every: seconds between two steps while playing, None while not.
     """
     session.tick()
-    bar = st.container()
+    frame = st.container(gap="xsmall")
+    bar = frame.container()
     moment = session.moment()
-    with st.container(horizontal=True):
+    with frame.container(horizontal=True):
         wide = WIDE if len(moment.parts) == 1 else WIDE_FOR_TWO
-        pictures, words = st.container(width=wide), st.container()
+        pictures, words = st.container(width=wide, gap="xsmall"), st.container(gap="xsmall")
     with pictures.container(border=True, gap="xsmall"):
         panels.cells(moment)
     with bar:
         controls.bar()
     sleep(HEAD_START)
-    with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall"):
+    with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall", key="beside"):
         beside(moment)
     with words.container(border=True, gap="xsmall"):
         panels.memory(moment)

@@ -5,15 +5,15 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from kvmodel.figures.entries import LINE_HEIGHT, Entry, annotation, lines
+from kvmodel.figures.entries import LINE_HEIGHT, Item, annotation, lines
 from kvmodel.figures.grid import PLOT_WIDTH
 from kvmodel.figures.palette import Theme
 
 FONT = '"Source Sans", "Source Sans Pro", system-ui, -apple-system, "Segoe UI", sans-serif'
 FONT_SIZE = 13
 SMALL = 11
-LEGEND_WIDTH = 450
-"""Pixels of a line of a legend at most: what a plot has on a page of 820 pixels."""
+NARROW = 508
+"""Pixels of a wide figure on a page of 820 pixels; no line of a legend is longer than it has room for."""
 
 
 def figure(
@@ -23,7 +23,7 @@ def figure(
     height: float,
     margin: dict[str, int],
     width: int = PLOT_WIDTH,
-    entries: Sequence[Entry] = (),
+    entries: Sequence[Item] = (),
     annotations: Sequence[dict[str, Any]] = (),
     **layout: Any,
 ) -> go.Figure:
@@ -34,13 +34,13 @@ def figure(
         traces: what is drawn, in order.
         height: pixels of the plot; margins and legend are added.
         margin: pixels left, right, top and bottom (l, r, t, b); the legend comes below the bottom one.
-        width: pixels of the plot, about: as many entries stand in one line of the legend.
-        entries: the legend.
+        width: pixels of the plot, about.
+        entries: the legend, which reaches from the left end of the plot to the right end of the figure.
         annotations: words in the plot.
         **layout: further settings.
     """
-    rows = lines(entries, min(width, LEGEND_WIDTH))
-    below = margin["b"] + legend_height(entries, width)
+    rows = lines(entries, legend_width(width, margin))
+    below = margin["b"] + LINE_HEIGHT * len(rows)
     shared = {
         "template": go.layout.Template(),
         "height": round(height + margin["t"] + below),
@@ -57,9 +57,14 @@ def figure(
     return go.Figure(data=list(traces), layout={**shared, **layout})
 
 
-def legend_height(entries: Sequence[Entry], width: float) -> int:
-    """Pixels that the legend takes below a plot of that width."""
-    return LINE_HEIGHT * len(lines(entries, min(width, LEGEND_WIDTH)))
+def legend_width(width: float, margin: dict[str, int]) -> float:
+    """Pixels of a line of the legend below a plot of that width with those margins."""
+    return min(width + margin["r"], NARROW - margin["l"])
+
+
+def legend_height(entries: Sequence[Item], width: float, margin: dict[str, int]) -> int:
+    """Pixels that the legend takes below a plot of that width with those margins."""
+    return LINE_HEIGHT * len(lines(entries, legend_width(width, margin)))
 
 
 def hover_label(page: Theme) -> dict[str, Any]:

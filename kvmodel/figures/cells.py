@@ -107,7 +107,7 @@ def cells_figure(
         **_axes(grid, page),
     )
     if coded.scale:
-        make_room(drawn, below=0 if width is None else legend_height(entries, grid.width))
+        make_room(drawn, below=0 if width is None else legend_height(entries, grid.width, margins(part)))
     return drawn
 
 

@@ -88,7 +88,7 @@ def by_sequence(
         pos: positions, int32 [n].
         seqs: owners as bit sets, uint64 [n].
         page: the colours.
-        max_width: pixels a cell has; with 1 several owners are one code of their own and patterns are left out.
+        max_width: pixels a cell has; more owners than that are one code of their own, and with 1 there is no pattern.
         foot: pixels of 8 at the lower end of a cell that show its owners where they are several; 0 for all.
     """
     fills = [seq_colour(seq) for seq in range(N_COLOURS)]
@@ -119,7 +119,7 @@ def _width(counts: set[int], most: int) -> int:
 
 def _block(owners: tuple[int, ...], height: int, width: int, foot: int) -> Codes:
     """The pixels of one cell, uint8 [height, width]."""
-    if not owners or (len(owners) > 1 and width == 1):
+    if not owners or len(owners) > width:
         return np.full((height, width), SEVERAL if owners else PLAIN, np.uint8)
     seq = np.array(owners)[np.arange(width) * len(owners) // width]
     rows, columns = np.indices((height, width)) % PATTERN_SIZE

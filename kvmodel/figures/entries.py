@@ -6,11 +6,11 @@ from typing import Any
 
 from kvmodel.figures.palette import PATTERNS, Theme
 
-LINE_HEIGHT = 20
-"""Pixels of a line of the legend."""
+LINE_HEIGHT, MOST_LINES = 20, 2
+"""Pixels of a line of the legend, and lines from which on shorter forms are taken where there are any."""
 
-CHAR_WIDTH, MARK_WIDTH = 6.4, 31
-"""Pixels of a character, and of a mark with the space around an entry."""
+CHAR_WIDTH, MARK_WIDTH, WIDE_MARK_WIDTH = 6.4, 11.5, 16
+"""Pixels of a character, and of a square and any other mark with the space before its words."""
 
 SIZES = {"■": 19, "□": 19}
 MARK_SIZE = 14
@@ -23,28 +23,50 @@ PATTERN_SQUARES = dict(zip(PATTERNS, (SQUARE, "▤", "▥", "▨", "▧", "▦",
 LIFT = 10
 """Pixels of space over a mark, which is set larger than the words."""
 
-BETWEEN = "\u2003\u2002"
-"""Space between two entries that no browser folds."""
+BETWEEN, CLOSE = "\u2003\u2002", "\u2002"
+"""Space between two entries, and between those of one series, that no browser folds."""
+
+GAPS = {BETWEEN: 19.5, CLOSE: 8.5, "": 0.0}
+"""Pixels of each space."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: `mark` in `colour`, then `name`."""
+    """One entry: `mark` in `colour`, then `name`, then the space `gap`. Without a mark, words alone."""
 
     name: str
     colour: str
     mark: str = SQUARE
+    gap: str = BETWEEN
 
     @property
     def width(self) -> float:
         """Pixels that it takes, about."""
-        return MARK_WIDTH + CHAR_WIDTH * len(self.name)
+        mark = MARK_WIDTH if self.mark in SIZES else WIDE_MARK_WIDTH if self.mark else 0
+        return mark + CHAR_WIDTH * len(self.name) + GAPS[self.gap]
 
     @property
     def text(self) -> str:
         """The entry in the markup of Plotly's texts."""
+        if not self.mark:
+            return self.name
         size = SIZES.get(self.mark, MARK_SIZE)
-        return f'<span style="color:{self.colour};font-size:{size}px">{self.mark}</span> {self.name}'
+        mark = f'<span style="color:{self.colour};font-size:{size}px">{self.mark}</span>'
+        return f"{mark} {self.name}" if self.name else mark
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Entries that can be told at several lengths, the longest form first."""
+
+    forms: tuple[tuple[Entry, ...], ...]
+
+    def at(self, level: int) -> tuple[Entry, ...]:
+        """A form, the shortest one if there are not as many."""
+        return self.forms[min(level, len(self.forms) - 1)]
+
+
+Item = Entry | Forms
 
 
 def swatch(name: str, colour: str, page: Theme, *, pattern: str = "") -> Entry:
@@ -57,12 +79,27 @@ def outline(name: str, colour: str) -> Entry:
     return Entry(name, colour, OPEN)
 
 
-def lines(entries: Sequence[Entry], width: float) -> list[list[Entry]]:
-    """Entries in lines that are no wider than `width` pixels."""
+def lines(items: Sequence[Item], width: float) -> list[list[Entry]]:
+    """Entries in lines no wider than `width` pixels, in the longest forms that fit two lines, else the shortest."""
+    levels = max((len(item.forms) for item in items if isinstance(item, Forms)), default=1)
+    rows: list[list[Entry]] = []
+    for level in range(levels):
+        rows = _filled([entry for item in items for entry in _at(item, level)], width)
+        if len(rows) <= MOST_LINES:
+            break
+    return rows
+
+
+def _at(item: Item, level: int) -> tuple[Entry, ...]:
+    return (item,) if isinstance(item, Entry) else item.at(level)
+
+
+def _filled(entries: Sequence[Entry], width: float) -> list[list[Entry]]:
+    """Line after line, each as full as it gets."""
     rows: list[list[Entry]] = []
     room = 0.0
     for entry in entries:
-        if entry.width > room:
+        if not rows or entry.width - GAPS[entry.gap] > room:
             rows.append([])
             room = width
         rows[-1].append(entry)
@@ -74,7 +111,7 @@ def annotation(rows: Sequence[Sequence[Entry]], page: Theme, below: float) -> di
     """The legend as one text, its top `below` pixels under the plot; `name` is `legend`."""
     return {
         "name": "legend",
-        "text": "<br>".join(BETWEEN.join(entry.text for entry in row) for row in rows),
+        "text": "<br>".join(_line(row) for row in rows),
         "align": "left",
         "x": 0,
         "xref": "paper",
@@ -86,3 +123,8 @@ def annotation(rows: Sequence[Sequence[Entry]], page: Theme, below: float) -> di
         "showarrow": False,
         "font": {"color": page.muted},
     }
+
+
+def _line(row: Sequence[Entry]) -> str:
+    """A line of the legend; nothing comes after its last entry."""
+    return "".join(entry.text + (entry.gap if i < len(row) else "") for i, entry in enumerate(row, 1))

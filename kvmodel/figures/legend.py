@@ -5,28 +5,25 @@ from numpy.typing import NDArray
 
 from kvmodel.cells import EMPTY as NO_POS
 from kvmodel.figures.codes import CHANGED, FREED, IN_USE, PLAIN, SEVERAL, STILL, TALL, Coded, Colour, left_behind
-from kvmodel.figures.entries import PATTERN_SQUARES, Entry, outline, swatch
-from kvmodel.figures.palette import Theme, seq_colour, seq_symbol
+from kvmodel.figures.entries import CLOSE, PATTERN_SQUARES, Entry, Forms, Item, outline, swatch
+from kvmodel.figures.palette import PATTERNS, SEQUENCES, Theme, seq_colour, seq_symbol
 from kvmodel.figures.texts import owners_of, shift_of
 from kvmodel.snapshot import PartSnapshot
-
-MAX_SEQUENCES = 16
-"""Sequences named in a legend; the others are named on hover and in the table."""
+from kvmodel.words import count
 
 
 def cell_legend(
     part: PartSnapshot, coded: Coded, colour: Colour, page: Theme, *, changed: bool, selected: bool
-) -> list[Entry]:
+) -> list[Item]:
     """The entries for what occurs in the map."""
+    entries: list[Item] = []
     codes = set(np.unique(coded.codes).tolist())
     if colour == "sequence":
         entries = [*sequence_entries(part.seqs, page), *other_entries(part, coded, codes, page)]
     elif colour == "changed":
-        entries = change_entries(codes, page)
+        entries.extend(change_entries(codes, page))
     elif coded.scale is None and colour == "shift":
         entries = [swatch(f"in use, no {shift_of(part)[0]} pending", page.filled, page)]
-    else:
-        entries = []
     if 0 in codes:
         entries.append(swatch("empty", page.empty, page))
     if colour == "shift" and left_behind(part).any():
@@ -39,22 +36,58 @@ def cell_legend(
     return entries
 
 
-def sequence_entries(cells: NDArray[np.uint64], page: Theme) -> list[Entry]:
-    """Every sequence by its colour and pattern, up to a number that still can be read."""
+def sequence_entries(cells: NDArray[np.uint64], page: Theme) -> list[Item]:
+    """Every sequence by its colour and pattern; where that takes too much room, how colour and pattern tell it."""
     seqs = owners_of(int(np.bitwise_or.reduce(cells, initial=np.uint64(0))))
-    entries = [
-        swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in seqs[:MAX_SEQUENCES]
+    if not seqs:
+        return []
+    named = tuple(swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in seqs)
+    return [
+        Forms(
+            (
+                named,
+                _numbers(seqs, page),
+                _key(seqs, page),
+                _told(seqs, ": number on hover", page),
+                _told(seqs, "", page),
+            )
+        )
     ]
-    if len(seqs) > MAX_SEQUENCES:
-        entries.append(Entry(f"{len(seqs) - MAX_SEQUENCES} more", page.muted, "…"))
-    return entries
 
 
-def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme) -> list[Entry]:
+def _numbers(seqs: tuple[int, ...], page: Theme) -> tuple[Entry, ...]:
+    """The word once, and every sequence by its number alone."""
+    numbers = [Entry(str(seq), seq_colour(seq), PATTERN_SQUARES[seq_symbol(seq)], gap=CLOSE) for seq in seqs]
+    return (Entry("sequence", page.muted, "", gap=CLOSE), *_closed(numbers))
+
+
+def _key(seqs: tuple[int, ...], page: Theme) -> tuple[Entry, ...]:
+    """A sequence is the number of its colour plus that of its pattern."""
+    n = len(SEQUENCES)
+    colours = [Entry(str(rest), SEQUENCES[rest], gap=CLOSE) for rest in sorted({seq % n for seq in seqs})]
+    rounds = sorted({seq // n for seq in seqs} - {0})
+    patterns = [Entry(f"+{n * i}", page.muted, PATTERN_SQUARES[PATTERNS[i]], gap=CLOSE) for i in rounds]
+    return (Entry("sequence", page.muted, "", gap=CLOSE), *_closed([*colours, *patterns]))
+
+
+def _told(seqs: tuple[int, ...], how: str, page: Theme) -> tuple[Entry, ...]:
+    """The colours in their order, how many sequences there are, and how to know which is which."""
+    colours = [Entry("", SEQUENCES[rest], gap="") for rest in sorted({seq % len(SEQUENCES) for seq in seqs})]
+    return (*colours, Entry(f" {count(len(seqs), 'sequence')}{how}", page.muted, ""))
+
+
+def _closed(series: list[Entry]) -> list[Entry]:
+    """A series whose last entry has the usual space behind it."""
+    last = series[-1]
+    return [*series[:-1], Entry(last.name, last.colour, last.mark)]
+
+
+def other_entries(part: PartSnapshot, coded: Coded, codes: set[int], page: Theme) -> list[Item]:
     """What the colours that stand for no single sequence mean."""
-    entries = []
+    entries: list[Item] = []
     if SEVERAL in codes:
-        entries.append(swatch("several sequences", page.several, page))
+        long, short = (swatch(words, page.several, page) for words in ("several sequences", "several"))
+        entries.append(Forms(((long,), (long,), (long,), (long,), (short,))))
     elif PLAIN in codes and coded.codes.shape[1] == TALL:
         entries.append(swatch("shared", page.filled, page))
     if ((part.pos != NO_POS) & (part.seqs == 0)).any():

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from kvmodel.figures.base import LEGEND_WIDTH, SMALL, axis, discrete_scale, figure
+from kvmodel.figures.base import SMALL, axis, discrete_scale, figure, legend_width
 from kvmodel.figures.cells import EDGE, margins, plot_width
 from kvmodel.figures.clicks import NEAREST, click_layer, point_clicked
 from kvmodel.figures.entries import Entry, lines, outline, swatch
@@ -58,12 +58,14 @@ def overview_figure(
     strip = Strip.of(part, plot)
     cut(part, window)
     moved = _columns_of(changed, strip)
-    entries = _legend(strip, plot, page, window=window is not None, changed=len(moved) > 0)
+    margin = margins(part) | {"t": TOP, "b": BOTTOM}
+    room = legend_width(plot, margin)
+    entries = _legend(strip, room, page, window=window is not None, changed=len(moved) > 0)
     return figure(
         page,
         [_colours(strip, page), _points(strip)],
         height=HEIGHT,
-        margin=margins(part) | {"t": TOP, "b": BOTTOM},
+        margin=margin,
         width=plot,
         entries=entries,
         shapes=[*_changes(strip, moved, page), *_marks(part, window, plot, page)],
@@ -138,7 +140,7 @@ def _marks(part: PartSnapshot, window: Window | None, plot: int, page: Theme) ->
     return [*shapes, path(f"M{part.head - 0.5},0.4V1", page.accent, 3)]
 
 
-def _legend(strip: Strip, plot: float, page: Theme, *, window: bool, changed: bool) -> list[Entry]:
+def _legend(strip: Strip, room: float, page: Theme, *, window: bool, changed: bool) -> list[Entry]:
     """What frames and bars mean, and the sequences if all of them fit into the line; else the mouse tells them."""
     owners = np.unique(strip.owner)
     sequences = owners[(owners >= 0) & (owners < SHARED)].tolist()
@@ -149,7 +151,7 @@ def _legend(strip: Strip, plot: float, page: Theme, *, window: bool, changed: bo
         swatch("empty", page.empty, page),
     ]
     colours = [swatch(f"sequence {seq}", seq_colour(seq), page, pattern=seq_symbol(seq)) for seq in sequences]
-    return [*colours, *told] if len(lines([*colours, *told], min(plot, LEGEND_WIDTH))) == 1 else told
+    return [*colours, *told] if len(lines([*colours, *told], room)) == 1 else told
 
 
 def _axes(n: int, plot: int, page: Theme) -> dict[str, Any]:

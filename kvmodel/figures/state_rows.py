@@ -1,10 +1,11 @@
 """Where states and sequences stand in a picture of a recurrent cache, and the lines between them.
 
 Cells stand in rows; above each row are the sequences of the same numbers. x counts columns, y counts pixels downwards.
+Up to two rows have room for every word; of more, four rows take little more.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,37 @@ COLUMNS, LEAST_COLUMNS = 16, 6
 NARROWEST, WIDE = 44, 90
 """Pixels of a column at least, and from which on it holds every word."""
 
-CHIP, TAIL, BOX, ARC, LABEL = 24, 38, 62, 30, 34
-"""Pixels of height: a sequence, the lines to the cells, a cell, the lines between cells, what stands below."""
+MOST_ROWS = 2
+"""Rows of full height; with more all are low."""
 
 HEAD = 5.0
 """Pixels that the arrow at the end of a line stands before a cell."""
 
-ROW = CHIP + TAIL + BOX + ARC + LABEL
-
 Ends = NDArray[np.float64]
+
+
+class Heights(NamedTuple):
+    """Pixels of height of what a row holds.
+
+    Attributes:
+        chip: a sequence. tail: the lines to the cells. box: a cell. arc: the lines between cells.
+        label: what stands below.
+    """
+
+    chip: int
+    tail: int
+    box: int
+    arc: int
+    label: int
+
+    @property
+    def row(self) -> int:
+        """All of a row."""
+        return sum(self)
+
+
+ROOMY, LOW = Heights(24, 38, 62, 30, 34), Heights(18, 18, 38, 10, 20)
+"""Heights of few rows, and of many."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +62,17 @@ class Rows:
     n: int
     columns: int
     width: int
+    high: Heights = ROOMY
 
     @classmethod
     def of(cls, part: PartSnapshot, width: int) -> "Rows":
         """The arrangement that fits a plot width; rows behind the last state and the last tail are left out."""
         most = min(part.n_cells, MOST_STATES)
-        columns = min(most, COLUMNS, max(1, width // NARROWEST))
-        busy = np.flatnonzero((part.seqs[:most] != 0) | (part.tail[:most] >= 0))
-        rows = 1 + int(busy.max(initial=0)) // columns
-        return cls(min(most, rows * columns), columns, width)
+        columns, high = min(most, COLUMNS, max(1, width // NARROWEST)), ROOMY
+        last = int(np.flatnonzero((part.seqs[:most] != 0) | (part.tail[:most] >= 0)).max(initial=0))
+        if last >= MOST_ROWS * columns:
+            columns, high = min(most, COLUMNS), LOW
+        return cls(min(most, (1 + last // columns) * columns), columns, width, high)
 
     @property
     def room(self) -> int:
@@ -64,21 +89,31 @@ class Rows:
         """Rows of cells."""
         return -(-self.n // self.columns)
 
+    @property
+    def is_low(self) -> bool:
+        """Whether cells have room for numbers only."""
+        return self.high is LOW
+
+    @property
+    def height(self) -> int:
+        """Pixels of all rows."""
+        return self.rows * self.high.row
+
     def x(self, i: Any) -> Any:
         """Column of a cell or sequence."""
         return i % self.columns
 
     def top(self, i: Any) -> Any:
         """Upper edge of the row of a cell or sequence."""
-        return i // self.columns * ROW
+        return i // self.columns * self.high.row
 
     def box_top(self, cell: Any) -> Any:
         """Upper edge of a cell."""
-        return self.top(cell) + CHIP + TAIL
+        return self.top(cell) + self.high.chip + self.high.tail
 
     def box_bottom(self, cell: Any) -> Any:
         """Lower edge of a cell."""
-        return self.box_top(cell) + BOX
+        return self.box_top(cell) + self.high.box
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +163,10 @@ def tail_lines(part: PartSnapshot, rows: Rows, seqs: NDArray[np.intp]) -> Lines:
     for cell in np.unique(cells).tolist():
         here = np.flatnonzero(cells == cell)
         shift[here] = (np.arange(len(here)) - (len(here) - 1) / 2) * min(0.16, 0.7 / len(here))
-    begin = np.stack([rows.x(seqs), rows.top(seqs) + CHIP], axis=1).astype(np.float64)
+    begin = np.stack([rows.x(seqs), rows.top(seqs) + rows.high.chip], axis=1).astype(np.float64)
     end = np.stack([rows.x(cells) + shift, rows.box_top(cells) - HEAD], axis=1)
-    middle = end[:, 1] - 0.55 * TAIL
-    return Lines(begin, end, np.stack([begin[:, 1] + 0.55 * TAIL, middle], axis=1))
+    bend = 0.55 * rows.high.tail
+    return Lines(begin, end, np.stack([begin[:, 1] + bend, end[:, 1] - bend], axis=1))
 
 
 def taken(part: PartSnapshot, n: int) -> NDArray[np.intp]:
@@ -148,5 +183,5 @@ def source_lines(part: PartSnapshot, rows: Rows) -> Lines:
     way = np.where(rows.x(cells) >= rows.x(src), 1.0, -1.0)
     begin = np.stack([rows.x(src) + 0.2 * way, rows.box_bottom(src) + 1.0], axis=1)
     end = np.stack([rows.x(cells) - 0.08 * way, rows.box_bottom(cells) + HEAD], axis=1)
-    deep = np.where(way > 0, 1.25, 0.85) * ARC - HEAD
+    deep = np.where(way > 0, 1.25, 0.85) * rows.high.arc - HEAD
     return Lines(begin, end, np.stack([begin[:, 1] + deep, end[:, 1] + deep], axis=1))

@@ -15,18 +15,7 @@ from kvmodel.figures.grid import PLOT_WIDTH
 from kvmodel.figures.marks import path
 from kvmodel.figures.palette import Theme, ThemeName, ink_on, seq_colour
 from kvmodel.figures.palette import theme as page_of
-from kvmodel.figures.state_rows import (
-    BOX,
-    CHIP,
-    ROW,
-    TAIL,
-    Lines,
-    Rows,
-    in_one_row,
-    owned_tails,
-    source_lines,
-    tail_lines,
-)
+from kvmodel.figures.state_rows import Lines, Rows, in_one_row, owned_tails, source_lines, tail_lines
 from kvmodel.figures.state_words import FOOT, far_tails, hover, labels, words
 from kvmodel.figures.texts import tail_texts, token_texts
 from kvmodel.snapshot import PartSnapshot
@@ -101,7 +90,7 @@ def states_figure(
     return figure(
         page,
         traces,
-        height=rows.rows * ROW,
+        height=rows.height,
         margin=MARGIN,
         width=plot,
         entries=entries,
@@ -123,8 +112,8 @@ def _boxes(coded: Coded, rows: Rows) -> list[go.Heatmap]:
                 z=codes.swapaxes(0, 1).reshape(high, n * wide),
                 x0=-0.5 + 0.5 / wide,
                 dx=1 / wide,
-                y0=rows.box_top(begin) + BOX / high / 2,
-                dy=BOX / high,
+                y0=rows.box_top(begin) + rows.high.box / high / 2,
+                dy=rows.high.box / high,
                 name="states" if not begin else f"states from {begin}",
                 hoverinfo="skip",
                 showlegend=False,
@@ -143,11 +132,11 @@ def _chips(part: PartSnapshot, rows: Rows, page: Theme) -> go.Scatter:
     edges = [fill if one else page.line for fill, one in zip(fills, has.tolist(), strict=True)]
     return go.Scatter(
         x=rows.x(seqs),
-        y=rows.top(seqs) + CHIP / 2,
+        y=rows.top(seqs) + rows.high.chip / 2,
         mode="markers+text",
-        marker={"symbol": "square", "size": 20, "color": fills, "line": {"width": 1.5, "color": edges}},
+        marker={"symbol": "square", "size": rows.high.chip - 4, "color": fills, "line": {"width": 1.5, "color": edges}},
         text=[str(seq) for seq in seqs.tolist()],
-        textfont={"size": SMALL + 1, "color": inks},
+        textfont={"size": SMALL if rows.is_low else SMALL + 1, "color": inks},
         hovertext=tail_texts(part)[: rows.n].tolist(),
         hovertemplate="%{hovertext}<extra></extra>",
         name="sequences",
@@ -184,15 +173,16 @@ def _outlines(part: PartSnapshot, before: PartSnapshot | None, rows: Rows, page:
     changed = np.logical_or.reduce([part.arrays[name] != before.arrays[name] for name in STATE])
     cells = np.flatnonzero(changed[: rows.n]).tolist()
     seqs = np.flatnonzero((part.tail != before.tail)[: rows.n]).tolist()
-    boxes = [_box(rows.x(cell), rows.box_top(cell), 0.5, BOX) for cell in cells]
-    chips = [_box(rows.x(seq), rows.top(seq), CHIP / 2 / rows.pixels, CHIP) for seq in seqs]
+    boxes = [_box(rows.x(cell), rows.box_top(cell), 0.5, rows.high.box) for cell in cells]
+    chip = rows.high.chip
+    chips = [_box(rows.x(seq), rows.top(seq), chip / 2 / rows.pixels, chip) for seq in seqs]
     return [path("".join([*boxes, *chips]), page.ink, 1.5)] if boxes or chips else []
 
 
 def _selected(cell: int | None, rows: Rows, page: Theme) -> list[dict[str, Any]]:
     if cell is None or cell >= rows.n:
         return []
-    box = _box(rows.x(cell), rows.box_top(cell), 0.5, BOX)
+    box = _box(rows.x(cell), rows.box_top(cell), 0.5, rows.high.box)
     return [path(box, page.ink, 5), path(box, page.accent, 2)]
 
 
@@ -204,7 +194,7 @@ def _head_mark(rows: Rows, head: int, page: Theme) -> dict[str, Any]:
     """A bracket before the cell from which the next search looks for an empty one."""
     cell = min(head, rows.n - 1)
     x, top = rows.x(cell) - 0.5 + (head - cell), rows.box_top(cell)
-    return path(f"M{x + 0.08},{top}H{x}V{top + BOX}H{x + 0.08}", page.accent, 3)
+    return path(f"M{x + 0.08},{top}H{x}V{top + rows.high.box}H{x + 0.08}", page.accent, 3)
 
 
 def _side_words(part: PartSnapshot, rows: Rows, page: Theme) -> list[dict[str, Any]]:
@@ -212,9 +202,9 @@ def _side_words(part: PartSnapshot, rows: Rows, page: Theme) -> list[dict[str, A
     shared = {"xref": "paper", "yref": "y", "showarrow": False, "font": {"size": SMALL, "color": page.muted}}
     left = shared | {"x": 0, "xanchor": "right", "xshift": -8}
     right = shared | {"x": rows.columns - 0.5, "xref": "x", "xanchor": "left", "xshift": 10}
-    middle = CHIP + TAIL + BOX / 2
+    middle = rows.box_top(0) + rows.high.box / 2
     told = [
-        left | {"y": CHIP / 2, "text": "sequence"},
+        left | {"y": rows.high.chip / 2, "text": "sequence"},
         left | {"y": middle, "text": "state"},
         right
         | {"y": middle - 8, "text": f"<b>head {part.head}</b>", "font": {"size": SMALL + 1, "color": page.accent}},
@@ -222,7 +212,7 @@ def _side_words(part: PartSnapshot, rows: Rows, page: Theme) -> list[dict[str, A
     ]
     if part.n_cells > rows.n:
         more = f"and {part.n_cells - rows.n:,} more"
-        told.append(left | {"x": 0, "xanchor": "left", "xshift": 0, "y": rows.rows * ROW - 4, "text": more})
+        told.append(right | {"y": rows.box_bottom(rows.n - 1) + rows.high.arc + SMALL, "text": more})
     return told
 
 
@@ -255,5 +245,5 @@ def _axes(rows: Rows, page: Theme) -> dict[str, Any]:
     hidden = {"showticklabels": False}
     return {
         "xaxis": axis(page, range=[-0.55, rows.room - 0.45], **hidden),
-        "yaxis": axis(page, range=[rows.rows * ROW, -2], **hidden),
+        "yaxis": axis(page, range=[rows.height, -2], **hidden),
     }

@@ -85,6 +85,45 @@ def test_a_failure_tells_its_search_in_full(page: Page, server: Server) -> None:
         expect(page.get_by_text(line, exact=True).first).to_be_attached()
 
 
+def test_a_number_that_there_is_not_is_told_and_nothing_is_lost(page: Page, server: Server) -> None:
+    open_page(page, f"{server.url}?scenario=parallel-prefix&step=6&cell=8&query=3&panel=why")
+    for label, most in (("Cell", 63), ("Asked by new token", 3)):
+        number = page.get_by_label(label, exact=True)
+        before = number.input_value()
+        for typed in ("2000", "-1"):
+            number.fill(typed)
+            with rerun(page):
+                page.keyboard.press("Enter")
+            expect(page.get_by_role("alert")).to_have_text(f"{label.lower()} is {typed}; allowed: 0 to {most}")
+            expect(page.get_by_text("does not see cell 8 (position 8): it belongs to sequence 0")).to_be_visible()
+        number.fill(before)
+        with rerun(page):
+            page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_failure_and_its_first_remedy_stand_at_the_top_of_a_panel_that_keys_scroll(
+    page: Page, server: Server
+) -> None:
+    open_page(page, f"{server.url}?scenario=cache-full&step=4")
+    panel = page.get_by_role("region", name="Beside the map")
+    frame = panel.bounding_box()
+    for words in ("Decoding 14 tokens returned 1: there is no slot.", "Send at most 8 tokens in one decode."):
+        box = panel.get_by_role("alert").get_by_text(words).bounding_box()
+        assert frame["y"] < box["y"] < box["y"] + box["height"] < frame["y"] + frame["height"]
+    assert panel.evaluate("node => node.scrollHeight > node.clientHeight && node.scrollTop === 0")
+    assert panel.evaluate("node => getComputedStyle(node).scrollbarColor.split(' rgb')[0].endsWith('/ 0.45)')")
+    page.get_by_role("button", name="Colour by").focus()
+    for _ in range(9):
+        if panel.evaluate("node => node === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(panel).to_be_focused()
+    assert panel.evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
+    page.keyboard.press("PageDown")
+    page.wait_for_function("node => node.scrollTop > 0", arg=panel.element_handle())
+
+
 def test_a_large_cache_is_an_overview_and_a_detail_with_every_cell(page: Page, server: Server) -> None:
     visit(page, server)
     open_document(page, LARGE)
