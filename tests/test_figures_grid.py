@@ -1,5 +1,7 @@
 """Cells to rows and columns and back."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,21 +72,16 @@ def test_a_boundary_stays_in_the_row_it_ends(boundary: int, edge: tuple[int, int
     assert Grid(64, 16).edge(boundary) == edge
 
 
-@given(n=st.integers(1, 300), columns=st.integers(1, 40), data=st.data())
-def test_boxes_cover_exactly_the_cells(n: int, columns: int, data: st.DataObject) -> None:
-    grid = Grid(n, columns)
-    cells = data.draw(st.sets(st.integers(0, n - 1)))
-    covered = [
-        (row, column)
-        for left, top, right, bottom in grid.boxes(np.array(sorted(cells), np.intp)).tolist()
-        for row in range(round(top + 0.5), round(bottom + 0.5))
-        for column in range(round(left + 0.5), round(right + 0.5))
-    ]
-    assert sorted(covered) == [divmod(cell, columns) for cell in sorted(cells)]
+@given(n=st.integers(1, 300), first=st.integers(0, 40), data=st.data())
+def test_runs_are_exactly_the_cells_and_apart(n: int, first: int, data: st.DataObject) -> None:
+    cells = data.draw(st.sets(st.integers(first, first + n - 1)))
+    runs = Grid(n, 7, first=first).runs(np.array(sorted(cells), np.intp)).tolist()
+    assert [cell for begin, end in runs for cell in range(begin, end)] == sorted(cells)
+    assert all(end < begin for (_, end), (begin, _) in pairwise(runs))
 
 
-def test_a_run_is_one_box_a_row() -> None:
-    assert Grid(64, 16).boxes(np.arange(14, 20)).tolist() == [[13.5, -0.5, 15.5, 0.5], [-0.5, 0.5, 3.5, 1.5]]
+def test_a_run_covers_whole_squares() -> None:
+    assert Grid(64, 4, pool=4).runs(np.array([5, 9, 40], np.intp)).tolist() == [[4, 12], [40, 44]]
 
 
 @given(n=st.integers(1, 100_000), most=st.integers(1, 40))

@@ -39,6 +39,12 @@ def test_changed_cells_are_outlined(shared: Timeline, colour: str) -> None:
     assert len(boxes(shape["path"])) == 4
 
 
+def test_neighbouring_rows_have_one_line_around_them(shared: Timeline) -> None:
+    figure = cells_figure(after(shared), changed=np.arange(16, 48))
+    [shape] = shapes(figure, LIGHT.ink, width=2)
+    assert shape["path"] == "M-0.5,0.5H15.5V1.5H15.5V2.5H-0.5V1.5H-0.5Z"
+
+
 def test_nothing_changed_nothing_outlined(shared: Timeline) -> None:
     figure = cells_figure(after(shared), changed=[])
     assert shapes(figure, LIGHT.ink, width=2) == []

@@ -110,18 +110,12 @@ class Grid:
             values = np.concatenate([values, np.full((missing, *values.shape[1:]), fill, values.dtype)])
         return values.reshape(self.rows, self.columns, *values.shape[1:])
 
-    def boxes(self, cells: Index) -> NDArray[np.float64]:
-        """Rectangles around runs of neighbouring cells, row by row.
-
-        Returns:
-            float64 [m, 4]: left, top, right, bottom.
-        """
+    def runs(self, cells: Index) -> Index:
+        """Runs of neighbouring squares in which there are any of the cells, as cells: intp [m, 2], begin and end."""
         squares = self.squares_of(cells)
         begins = np.flatnonzero(np.diff(squares, prepend=-2) != 1)
-        begins = np.union1d(begins, np.flatnonzero(squares % self.columns == 0)) if len(squares) else begins
-        lengths = np.diff(np.append(begins, len(squares)))
-        row, column = np.divmod(squares[begins], self.columns)
-        return np.stack([column - 0.5, row - 0.5, column + lengths - 0.5, row + 0.5], axis=1)
+        lasts = np.append(begins[1:], len(squares))[: len(begins)] - 1
+        return self.first + self.pool * np.stack([squares[begins], squares[lasts] + 1], axis=1)
 
     def contour(self, begin: int, end: int) -> str:
         """One line around the squares of a run [begin, end), as an SVG path; empty if none of it is drawn."""

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kvmodel.figures.base import SMALL
 from kvmodel.figures.grid import Grid, Index
 from kvmodel.figures.palette import Theme
@@ -38,25 +35,18 @@ def grid_lines(grid: Grid, page: Theme) -> list[dict[str, Any]]:
 
 
 def outlines(grid: Grid, cells: Index, colour: str) -> list[dict[str, Any]]:
-    """A box around every run of the given cells; none if there are too many runs to see."""
+    """A line around every run of the given cells; none if there are too many runs to see."""
     width = min(2.0, max(1.0, min(grid.square) / 2))
-    boxes = grid.boxes(cells)
-    if not 0 < len(boxes) <= MAX_BOXES:
-        return []
-    return [path("".join(_box(box) for box in boxes), colour, width)]
+    runs = grid.runs(cells).tolist()
+    return [path("".join(grid.contour(*run) for run in runs), colour, width)] if 0 < len(runs) <= MAX_BOXES else []
 
 
 def selected_mark(grid: Grid, cell: int | None, page: Theme) -> list[dict[str, Any]]:
     """A line of the accent inside one of the ink around a cell, so that it shows on every fill."""
     if cell is None or not grid.holds(cell):
         return []
-    box = "".join(_box(box) for box in grid.boxes(np.array([cell], np.intp)))
+    box = grid.contour(cell, cell + 1)
     return [path(box, page.ink, 5), path(box, page.accent, 2)]
-
-
-def _box(box: NDArray[np.float64]) -> str:
-    left, top, right, bottom = box.tolist()
-    return f"M{left},{top}H{right}V{bottom}H{left}Z"
 
 
 def head_mark(grid: Grid, head: int, page: Theme) -> list[dict[str, Any]]:
