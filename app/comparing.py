@@ -6,6 +6,7 @@ from app import session
 from app.configuring import configure
 from app.controls import HALVES
 from app.panels import TALL, draw
+from app.plays import Progress
 from app.sides import Side
 from app.wording import configuration, plain
 from kvmodel.figures import cells_figure, cells_table, comparison_table, states_figure, states_table
@@ -19,13 +20,14 @@ SIDE = 540
 
 def second() -> None:
     """The two configurations, and a way to change the second."""
+    compared = session.pair(Progress())
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f":gray-badge[{plain(configuration(session.visit().scenario))}] against", width="content")
         if st.button(
             configuration(session.visit().compared), icon=":material/tune:", help="Change the second configuration"
         ):
             configure("other")
-        first = session.pair().comparison.first
+        first = compared.comparison.first
         label = "No difference in any step" if first is None else f"First difference: step {first}"
         st.button(label, disabled=first is None, on_click=session.visit().go, args=(first or 0,))
 

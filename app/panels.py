@@ -33,6 +33,9 @@ from kvmodel.words import count
 
 Cells = NDArray[np.intp]
 
+Later = Callable[[], None]
+"""Draws a picture that can come after the map."""
+
 HALF_WIDTH = 366
 """Pixels of one of two maps side by side: positions of two digits fit into each of 16 cells in a row."""
 
@@ -56,21 +59,22 @@ def draw(figure: Figure, *, alt: str | None = None, **options: Any) -> None:
     st.plotly_chart(figure, theme=None, config=config, alt=alt, **options)
 
 
-def cells(moment: Moment) -> None:
-    """The map of the cells, or its table."""
+def cells(moment: Moment) -> list[Later]:
+    """The map of the cells, or its table; returns what is left to draw of it."""
     title, beside = headed()
     title.markdown(f"**{cells_title(moment)}**")
     if not session.visit().view.tables and not moment.parts[0].is_recurrent:
         with beside:
             colouring()
     if len(moment.parts) == 1:
-        one_map(moment, moment.parts[0])
-        return
+        return one_map(moment, moment.parts[0])
+    left: list[Later] = []
     with st.container(horizontal=True, gap="small"):
         for part in moment.parts:
             with st.container(width=HALF_WIDTH, gap="xsmall"):
                 st.caption(f"{HALVES[part.name]}: {count(part.n_cells, 'cell')}")
-                one_map(moment, part, HALF_WIDTH)
+                left += one_map(moment, part, HALF_WIDTH)
+    return left
 
 
 def cells_title(moment: Moment) -> str:
@@ -81,8 +85,8 @@ def cells_title(moment: Moment) -> str:
     return f"{when} :green[{call(moment.timeline.scenario.ops[moment.step - 1])}]"
 
 
-def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> None:
-    """The cells of one part: a map, states with their tails and sources, or a table."""
+def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> list[Later]:
+    """The cells of one part: a map, states with their tails and sources, or a table; returns what is left to draw."""
     tokens = moment.timeline.tokens
     if session.visit().view.tables:
         table = states_table(part, tokens=tokens) if part.is_recurrent else cells_table(part, tokens=tokens)
@@ -91,11 +95,12 @@ def one_map(moment: Moment, part: PartSnapshot, width: int | None = None) -> Non
         figure = states_figure(part, before=before(moment), tokens=tokens, theme=session.theme())
         draw(figure, alt=describe_states(part))
     else:
-        clickable_map(moment, part, width)
+        return clickable_map(moment, part, width)
+    return []
 
 
-def clickable_map(moment: Moment, part: PartSnapshot, width: int | None) -> None:
-    """The cells as a picture; of a large cache a part of it in detail, and above it, sent later, an overview."""
+def clickable_map(moment: Moment, part: PartSnapshot, width: int | None) -> list[Later]:
+    """The cells as a picture; of a large cache a part of it in detail, with an overview above it left to draw."""
     window, changed = detail(moment, part), moment.changed[part.name]
     above = st.container() if window else None
     figure = cells_figure(
@@ -113,17 +118,16 @@ def clickable_map(moment: Moment, part: PartSnapshot, width: int | None) -> None
     clicked = partial(choose, part, lambda: cell_clicked(session.selected(key), grid))
     told = describe_cells(part, window=window, changed=changed)
     draw(figure, alt=told, key=key, on_select=clicked, selection_mode="points")
-    if window and above:
-        with above:
-            overview(part, window, changed, width)
+    return [partial(overview, above, part, window, changed, width)] if window and above else []
 
 
-def overview(part: PartSnapshot, window: Window, changed: Cells, width: int | None) -> None:
+def overview(place: DeltaGenerator, part: PartSnapshot, window: Window, changed: Cells, width: int | None) -> None:
     """All cells of a large cache as a strip; a click in it leads there."""
     figure = overview_figure(part, window=window, changed=changed, width=width, theme=session.theme())
     key = f"overview.{part.name}"
     clicked = partial(choose, part, lambda: overview_clicked(session.selected(key), part.n_cells, width=width))
-    draw(figure, alt=describe_overview(part, window=window), key=key, on_select=clicked, selection_mode="points")
+    with place:
+        draw(figure, alt=describe_overview(part, window=window), key=key, on_select=clicked, selection_mode="points")
 
 
 def detail(moment: Moment, part: PartSnapshot) -> Window | None:

@@ -7,6 +7,7 @@ from time import monotonic
 
 import streamlit as st
 
+from kvmodel.ops import AnyOp, Decode
 from kvmodel.player import Player
 from kvmodel.scenario import Scenario
 from kvmodel.timeline import Timeline
@@ -23,8 +24,8 @@ SHOW_AFTER = 0.4
 EVERY = 0.2
 """Seconds between two reports of progress."""
 
-Told = Callable[[int, int], None]
-"""Is told which operation of how many is played; may raise to stop."""
+Told = Callable[[int, int, float], None]
+"""Is told which operation of how many is played, and how much of its tokens is stored; may raise to stop."""
 
 
 class Plays:
@@ -80,12 +81,21 @@ def _play(player: Player, told: Told | None) -> None:
         nonlocal due
         if told and monotonic() >= due:
             due = monotonic() + EVERY
-            told(len(player.timeline.results) + 1, len(ops))
+            told(player.op + 1, len(ops), _stored(player, ops[player.op]))
 
     player.watch = tell
     for op in ops:
         if not player.play(op):
             return
+
+
+def _stored(player: Player, op: AnyOp) -> float:
+    """How much of the tokens of a decode that is being played is stored, 0 of other operations."""
+    if not isinstance(op, Decode):
+        return 0.0
+    frames = player.timeline.frames[player.timeline.frame_of(player.op) + 1 :]
+    stored = sum(len(frame.ubatch) for frame in frames if frame.ubatch is not None)
+    return stored / sum(run.n for run in op.tokens)
 
 
 class Progress:
@@ -99,12 +109,13 @@ class Progress:
         self._place = st.empty()
         self._bar: st.delta_generator.DeltaGenerator | None = None
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, op: int, total: int, stored: float) -> None:
         """Show how far it is."""
-        words = f"Playing operation {done:,} of {total:,}"
+        words = f"Playing operation {op:,} of {total:,}" + (f", {stored:.0%} of its tokens stored" if stored else "")
+        done = (op - 1 + stored) / total
         if self._bar is None:
             with self._place.container(border=True):
-                self._bar = st.progress(done / total, words)
+                self._bar = st.progress(done, words)
                 st.button("Stop playing", key="stop_playing")
         else:
-            self._bar.progress(done / total, words)
+            self._bar.progress(done, words)

@@ -211,12 +211,12 @@ def half(parts: tuple[PartSnapshot, ...]) -> PartSnapshot:
     return next((part for part in parts if part.name == visit().view.half), parts[-1])
 
 
-def pair() -> Pair:
+def pair(told: plays.Told | None = None) -> Pair:
     """Both plays of the comparison; played and compared again after an edit or a choice of settings."""
     place = visit()
     kept: Pair | None = st.session_state.get("pair")
     if kept is None or not kept.of_these(place.timeline, place.other):
-        kept = st.session_state["pair"] = Pair.of(place.timeline, plays.played(place.compared), place.other)
+        kept = st.session_state["pair"] = Pair.of(place.timeline, plays.played(place.compared, told), place.other)
     return kept
 
 

@@ -20,7 +20,7 @@ SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls; style sheet and key listener know it by its key, `beside`."""
 
 HEAD_START = 0.04
-"""Seconds that the browser has for the map before it hears of the other pictures; at once it would draw all later."""
+"""Seconds for the map to be sent and drawn before the browser hears of the other pictures, which would delay it."""
 
 PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}
 
@@ -28,7 +28,7 @@ PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operatio
 def stepper(every: float | None) -> None:
     """The stepper bar and all that follows it; a step runs nothing else.
 
-    The map is sent first and the mask last, so that the browser draws the one while the other is worked out.
+    The map is sent first, with a head start, and the mask last.
 
     Args:
         every: seconds between two steps while playing, None while not.
@@ -41,10 +41,12 @@ def stepper(every: float | None) -> None:
         wide = WIDE if len(moment.parts) == 1 else WIDE_FOR_TWO
         pictures, words = st.container(width=wide, gap="xsmall"), st.container(gap="xsmall")
     with pictures.container(border=True, gap="xsmall"):
-        panels.cells(moment)
+        left = panels.cells(moment)
     with bar:
         controls.bar()
     sleep(HEAD_START)
+    for draw in left:
+        draw()
     with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall", key="beside"):
         beside(moment)
     with words.container(border=True, gap="xsmall"):
