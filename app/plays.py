@@ -7,7 +7,6 @@ from time import monotonic
 
 import streamlit as st
 
-from kvmodel.ops import AnyOp, Decode
 from kvmodel.player import Player
 from kvmodel.scenario import Scenario
 from kvmodel.timeline import Timeline
@@ -25,7 +24,7 @@ EVERY = 0.2
 """Seconds between two reports of progress."""
 
 Told = Callable[[int, int, float], None]
-"""Is told which operation of how many is played, and how much of its tokens is stored; may raise to stop."""
+"""Is told which operation of how many is played, and how much of it is done; may raise to stop."""
 
 
 class Plays:
@@ -81,21 +80,12 @@ def _play(player: Player, told: Told | None) -> None:
         nonlocal due
         if told and monotonic() >= due:
             due = monotonic() + EVERY
-            told(player.op + 1, len(ops), _stored(player, ops[player.op]))
+            told(player.op + 1, len(ops), player.work.share)
 
     player.watch = tell
     for op in ops:
         if not player.play(op):
             return
-
-
-def _stored(player: Player, op: AnyOp) -> float:
-    """How much of the tokens of a decode that is being played is stored, 0 of other operations."""
-    if not isinstance(op, Decode):
-        return 0.0
-    frames = player.timeline.frames[player.timeline.frame_of(player.op) + 1 :]
-    stored = sum(len(frame.ubatch) for frame in frames if frame.ubatch is not None)
-    return stored / sum(run.n for run in op.tokens)
 
 
 class Progress:
@@ -109,10 +99,10 @@ class Progress:
         self._place = st.empty()
         self._bar: st.delta_generator.DeltaGenerator | None = None
 
-    def __call__(self, op: int, total: int, stored: float) -> None:
+    def __call__(self, op: int, total: int, share: float) -> None:
         """Show how far it is."""
-        words = f"Playing operation {op:,} of {total:,}" + (f", {stored:.0%} of its tokens stored" if stored else "")
-        done = (op - 1 + stored) / total
+        words = f"Playing operation {op:,} of {total:,}" + (f", {share:.0%} of it done" if share else "")
+        done = (op - 1 + share) / total
         if self._bar is None:
             with self._place.container(border=True):
                 self._bar = st.progress(done, words)

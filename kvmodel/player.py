@@ -1,7 +1,7 @@
 """Playing a scenario on live caches and writing its timeline."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from kvmodel.events import (
     SeqKept,
     SeqRemoved,
     ShiftApplied,
+    SlotSearched,
     UBatchStored,
 )
 from kvmodel.events_recurrent import SlotFilled
@@ -45,6 +46,36 @@ LASTING = (
 """Events that close a frame: the cells are in a state worth looking at."""
 
 
+@dataclass
+class Work:
+    """How far a decode is, in ubatches.
+
+    Attributes:
+        ubatches: into how many the batch was cut; 0 of other operations.
+        sought: for how many a slot was sought.
+        stored: how many are stored.
+    """
+
+    ubatches: int = 0
+    sought: int = 0
+    stored: int = 0
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1; seeking the slots and storing the tokens take about as long."""
+        return (max(self.sought, self.stored) + self.stored) / (2 * self.ubatches) if self.ubatches else 0.0
+
+    def count(self, event: Event) -> None:
+        """Take an event. Mutates."""
+        match event:
+            case BatchSplit(sizes=sizes):
+                self.ubatches, self.sought, self.stored = len(sizes), 0, 0
+            case SlotSearched(ubatch=ubatch):
+                self.sought = ubatch + 1
+            case UBatchStored(ubatch=ubatch):
+                self.stored = ubatch + 1
+
+
 class Player:
     """Plays operations on live caches and writes the timeline.
 
@@ -53,6 +84,7 @@ class Player:
 
     Attributes:
         watch: called at every event; what it raises ends the playing.
+        work: how far the operation is.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -60,6 +92,7 @@ class Player:
         self.op = -1
         self.ubatch: UBatch | None = None
         self.watch: Callable[[], None] | None = None
+        self.work = Work()
         self.context = make_context(scenario, self.receive)
         self.cache: Sequences = self.context.cache
         start = {part.name: snapshot(part) for part in self.cache.parts}
@@ -72,6 +105,7 @@ class Player:
 
     def receive(self, event: Event) -> None:
         """Take an event; one that lasts closes a frame, in a pair once every half has come so far."""
+        self.work.count(event)
         if self.watch:
             self.watch()
         if self.waiting and isinstance(event, BatchSplit):
@@ -105,6 +139,7 @@ class Player:
     def play(self, op: AnyOp) -> bool:
         """Play one operation; False if it ended the timeline."""
         self.op += 1
+        self.work = Work()
         frames_before = len(self.timeline.frames)
         try:
             result = self._carry_out(op)
