@@ -19,7 +19,7 @@ WIDE, WIDE_FOR_TWO = 730, 784
 SENTENCES_HEIGHT = 385
 """Pixels of the panel that scrolls; style sheet and key listener know it by its key, `beside`."""
 
-HEAD_START = 0.04
+HEAD_START = 0.1
 """Seconds for the map to be sent and drawn before the browser hears of the other pictures, which would delay it."""
 
 PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}

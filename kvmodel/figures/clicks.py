@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ def click_layer(x: NDArray[Any], y: NDArray[Any], words: Strings | Sequence[str]
     The points are empty texts, and all but one are left out of the page: they are met as if they were there, but a
     thousand nodes are slow to draw. Heatmaps deliver no clicks.
     """
-    hovertext = words if isinstance(words, list) else list(words)
+    hovertext = words if isinstance(words, list) else np.asarray(words)
     return go.Scatter(
         x=x, y=y, mode="text", text="", marker={"maxdisplayed": 1}, hovertext=hovertext, name=name, **more
     )
