@@ -1,7 +1,7 @@
 """Playing a scenario on live caches and writing its timeline."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,27 +51,31 @@ class Work:
     """How far a decode is, in ubatches.
 
     Attributes:
-        ubatches: into how many the batch was cut; 0 of other operations.
-        sought: for how many a slot was sought.
+        parts: how many caches seek slots, 2 of a pair.
+        ubatches: into how many the batch was cut; 0 of other operations. A batch that is cut anew begins anew.
+        sought: for how many each of the caches sought a slot.
         stored: how many are stored.
     """
 
+    parts: int = 1
     ubatches: int = 0
-    sought: int = 0
+    sought: dict[str, int] = field(default_factory=dict)
     stored: int = 0
 
     @property
     def share(self) -> float:
-        """From 0 to 1; seeking the slots and storing the tokens take about as long."""
-        return (max(self.sought, self.stored) + self.stored) / (2 * self.ubatches) if self.ubatches else 0.0
+        """From 0 to 1; one half is seeking the slots, the other storing the tokens."""
+        if not self.ubatches:
+            return 0.0
+        return (max(sum(self.sought.values()) / self.parts, self.stored) + self.stored) / (2 * self.ubatches)
 
     def count(self, event: Event) -> None:
         """Take an event. Mutates."""
         match event:
             case BatchSplit(sizes=sizes):
-                self.ubatches, self.sought, self.stored = len(sizes), 0, 0
+                self.ubatches, self.sought, self.stored = len(sizes), {}, 0
             case SlotSearched(ubatch=ubatch):
-                self.sought = ubatch + 1
+                self.sought[event.cache] = ubatch + 1
             case UBatchStored(ubatch=ubatch):
                 self.stored = ubatch + 1
 
@@ -139,7 +143,7 @@ class Player:
     def play(self, op: AnyOp) -> bool:
         """Play one operation; False if it ended the timeline."""
         self.op += 1
-        self.work = Work()
+        self.work = Work(len(self.cache.parts))
         frames_before = len(self.timeline.frames)
         try:
             result = self._carry_out(op)

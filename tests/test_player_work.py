@@ -18,9 +18,10 @@ def shares(cache: dict[str, object], n_tokens: int) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["unified", "legacy", "recurrent"])
+@pytest.mark.parametrize("kind", ["unified", "iswa", "legacy", "recurrent"])
 def test_the_share_of_a_decode_grows_from_nothing_to_all(kind: str) -> None:
-    found = shares({"kind": kind, "kv_size": 32}, 8)
+    window = {"n_swa": 8} if kind == "iswa" else {}
+    found = shares({"kind": kind, "kv_size": 32} | window, 8)
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, 1)
     assert set(found) >= {0, 0.25, 0.5, 0.75, 1}

@@ -31,7 +31,7 @@ def click_layer(x: NDArray[Any], y: NDArray[Any], words: Strings | Sequence[str]
     The points are empty texts, and all but one are left out of the page: they are met as if they were there, but a
     thousand nodes are slow to draw. Heatmaps deliver no clicks.
     """
-    hovertext = words if isinstance(words, list) else np.asarray(words)
+    hovertext = np.asarray(words, np.str_)
     return go.Scatter(
         x=x, y=y, mode="text", text="", marker={"maxdisplayed": 1}, hovertext=hovertext, name=name, **more
     )
