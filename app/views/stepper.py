@@ -4,7 +4,7 @@ from time import sleep
 
 import streamlit as st
 
-from app import controls, forms, opening, panels, session
+from app import controls, forms, maps, opening, panels, session
 from app.configuring import button as configuration
 from app.lower import lower
 from app.moment import Moment
@@ -28,23 +28,24 @@ PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operatio
 def stepper(every: float | None) -> None:
     """The stepper bar and all that follows it; a step runs nothing else.
 
-    The map is sent first, with a head start, and the mask last.
+    The map is built before anything is sent, and sent first, with a head start; the mask is last.
 
     Args:
         every: seconds between two steps while playing, None while not.
     """
     session.tick()
+    moment = session.moment()
+    built = maps.pictures(moment)
     frame = st.container(gap="xsmall")
     bar = frame.container()
-    moment = session.moment()
     with frame.container(horizontal=True):
         wide = WIDE if len(moment.parts) == 1 else WIDE_FOR_TWO
         pictures, words = st.container(width=wide, gap="xsmall"), st.container(gap="xsmall")
     with pictures.container(border=True, gap="xsmall"):
-        left = panels.cells(moment)
+        left = maps.cells(moment, built)
+    sleep(HEAD_START)
     with bar:
         controls.bar()
-    sleep(HEAD_START)
     for draw in left:
         draw()
     with words.container(border=True, height=SENTENCES_HEIGHT, gap="xsmall", key="beside"):
