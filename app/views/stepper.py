@@ -5,13 +5,10 @@ from time import sleep
 import streamlit as st
 
 from app import controls, forms, maps, opening, panels, session
+from app.beside import beside
 from app.configuring import button as configuration
 from app.lower import lower
-from app.moment import Moment
-from app.operations import operations
 from app.share import share
-from app.telling import happened, sequences
-from app.why import why
 
 WIDE, WIDE_FOR_TWO = 730, 784
 """Pixels of the pictures' column, with one map or two; on a page too narrow for both columns the other goes below."""
@@ -21,8 +18,6 @@ SENTENCES_HEIGHT = 385
 
 HEAD_START = 0.1
 """Seconds for the map to be sent and drawn before the browser hears of the other pictures, which would delay it."""
-
-PANELS = {"happened": "What happened", "why": "Ask why", "operations": "Operations"}
 
 
 def stepper(every: float | None) -> None:
@@ -57,18 +52,6 @@ def stepper(every: float | None) -> None:
     session.set_address()
     if session.seconds() != every:
         st.rerun()
-
-
-def beside(moment: Moment) -> None:
-    """What happened, the story of a cell, or the operations."""
-    chosen = controls.panel_choice(PANELS)
-    if chosen == "why":
-        why(moment)
-    elif chosen == "operations":
-        operations()
-    else:
-        happened(moment)
-        sequences(moment)
 
 
 def header() -> None:
