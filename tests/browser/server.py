@@ -35,8 +35,13 @@ class Server:
 
 
 @contextmanager
-def serve(script: Path) -> Iterator[Server]:
-    """Run a Streamlit script on a free port of this machine, with the project's settings; stop it at the end."""
+def serve(script: Path, **environment: str) -> Iterator[Server]:
+    """Run a Streamlit script on a free port of this machine, with the project's settings; stop it at the end.
+
+    Args:
+        script: the file.
+        **environment: variables that the server gets besides those of this process.
+    """
     port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +50,7 @@ def serve(script: Path) -> Iterator[Server]:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=server_environment(),
+                env=server_environment() | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
