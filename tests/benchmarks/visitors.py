@@ -30,8 +30,6 @@ MOST_GROWTH = 1.05
 
 ARENAS = {"MALLOC_ARENA_MAX": "2"}
 
-ARENAS = {"MALLOC_ARENA_MAX": "2"}
-
 PAUSE = Event()
 
 
