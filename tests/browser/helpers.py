@@ -12,10 +12,11 @@ TIMEOUT_MS = 30_000
 QUIET_MS = 100
 
 # Streamlit's page does not say that it waits for a run it asked for, so the messages are counted on their way: field 11
-# of BackMsg asks for a run, field 6 of ForwardMsg tells its end, where status 2 means that another run follows at once.
+# of BackMsg asks for a run; field 4 of ForwardMsg tells the beginning of one and field 6 its end, where status 2 means
+# that another run follows at once. A run that began before the last request does not answer it.
 WATCH_RUNS = """
 (() => {
-  const runs = window.streamlitRuns = {asked: 0, ended: 0, waiting: false, changed: 0};
+  const runs = window.streamlitRuns = {ended: 0, asked: false, waiting: false, changed: 0};
 
   const fields = function* (bytes) {
     let at = 0;
@@ -33,23 +34,26 @@ WATCH_RUNS = """
   const field = (data, wanted) => {
     for (const [number, value] of fields(new Uint8Array(data))) if (number === wanted) return value;
   };
+  const ask = () => { runs.asked = runs.waiting = true; };
+  const begin = () => { runs.asked = false; };
+  const end = () => {
+    runs.ended += 1;
+    if (!runs.asked) runs.waiting = false;
+  };
 
   const Native = window.WebSocket;
   window.WebSocket = class extends Native {
     constructor(...parts) {
       super(...parts);
       this.addEventListener('message', ({data}) => {
-        const status = data instanceof ArrayBuffer ? field(data, 6) : undefined;
-        if (status === undefined || status === 2) return;
-        runs.ended += 1;
-        runs.waiting = false;
+        if (!(data instanceof ArrayBuffer)) return;
+        if (field(data, 4) !== undefined) begin();
+        const status = field(data, 6);
+        if (status !== undefined && status !== 2) end();
       });
     }
     send(data) {
-      if (typeof data !== 'string' && field(data, 11) !== undefined) {
-        runs.asked += 1;
-        runs.waiting = true;
-      }
+      if (typeof data !== 'string' && field(data, 11) !== undefined) ask();
       super.send(data);
     }
   };

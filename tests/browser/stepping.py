@@ -37,7 +37,7 @@ def pick(page: Page, menu: str, option: str) -> None:
 
 def open_document(page: Page, document: dict[str, Any]) -> None:
     """Paste a scenario."""
-    page.get_by_role("button", name="Open a scenario").click()
+    click(page, "Open a scenario")
     page.get_by_label("Or the JSON itself").fill(json.dumps(document))
     click(page, "Open this scenario")
 
